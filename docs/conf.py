@@ -100,7 +100,7 @@ site_contents = {
         "Performance": [
             "performance",
             "performance-models",
-            "performance-earlier",
+            "performance-sixteen-models",
             "benchmarks",
         ],
         "Numerics": ["numerics"],

@@ -1,10 +1,11 @@
-"""How long `samegrad.testing.diagnose` takes for a module of ten million parameters.
+"""How long `samegrad_doctor.diagnose` takes for a module of ten million parameters.
 
     PEERS/bin/python tests/benchmarks/doctor_times.py [--runs 3] [--parameters N] [--json FILE]
 
-Needs PyTorch and NumPy; the engine is not used. Each run is a process of its own, whose time is
-that of `diagnose` with the first step (for DistributedDataParallel with the start of its two
-processes on gloo, which import PyTorch). Goals on two cores: 5 s simulated, 10 s over processes.
+Needs PyTorch, NumPy and samegrad_doctor; the engine is not used. Each run is a process of its own,
+whose time is that of `diagnose` with the first step (for DistributedDataParallel with the start of
+its two processes on gloo, which import PyTorch). Goals on two cores: 5 s simulated, 10 s over
+processes.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ def mean_loss(model: Any, batch: Any) -> Any:
 
 def one_run(kind: str) -> dict[str, Any]:
     """Seconds of one diagnosis in this process."""
-    from samegrad.testing import diagnose
-    from samegrad.testing.adapters import ddp_step, ddp_workers, torch_step
+    from samegrad_doctor import diagnose
+    from samegrad_doctor.adapters import ddp_step, ddp_workers, torch_step
 
     rng = np.random.default_rng(0)
     batch = (rng.normal(size=(12, INPUTS)), rng.normal(size=(12, INPUTS)))

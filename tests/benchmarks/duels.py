@@ -54,6 +54,11 @@ class Duel:
     goals: tuple[Goal, ...] = ()
 
     @property
+    def title(self) -> str:
+        """The row of a table."""
+        return TITLES[self.workload]
+
+    @property
     def sides(self) -> tuple[Side, ...]:
         return (self.ours, *self.others)
 
@@ -78,6 +83,21 @@ def memory(ratio: float) -> Goal:
 EVEN = speedup(0.95)  # one global batch on many replicas is the same work as on one
 MEMORY = Goal("memory_mib", 450, at_most=True)
 BLOCK = "bert_block"
+TITLES = {
+    "cnn": "CNN of the tutorial",
+    "tiny": "network of two layers",
+    "wgan_gp": "WGAN-GP, critic and generator",
+    "transformer": "Transformer, loss per token",
+    BLOCK: "block of BERT-base",
+    "bert_block_plain": "block of BERT-base, no dropout of attention",
+    **{name: f"dense layers 784-{width}-{width}-10" for name, width in DENSE_WIDTHS.items()},
+    **{
+        name: f"embedding of {rows:,} rows, {'SGD' if kind == 'sparse_sgd' else 'lazy Adam'}"
+        for name, (kind, rows) in EMBEDDINGS.items()
+    },
+    **{name: f"all-reduce and Adam, {n} million weights" for name, n in GIVEN.items()},
+    **{name: model.title for name, model in MODELS.items()},
+}
 # Workloads whose small batches give each thread a part of an example.
 SHARED_EXAMPLES = ("resnet50", "unet", "gpt", "vit", "attention")
 

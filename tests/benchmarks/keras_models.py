@@ -129,14 +129,11 @@ def build(job: Job, data: Arrays) -> Program:
     if not model.eager:
         step = tf.function(step, jit_compile=True) if job.backend == "xla" else tf.function(step)
     parameters = sum(int(v.numpy().size) for each in networks for v in each.trainable_variables)
-    version = str(tf.__version__)
-    if job.backend == "samegrad":
-        version = f"{version} ({tf.sysconfig()['isa']})"
     explain = getattr(step, "explain", None)
     return Program(
         lambda _: step(*batch),
         float,
-        version,
+        str(tf.__version__),
         parameters,
         base,
         explain and (lambda runs: explain(*batch, measure=runs)),

@@ -171,8 +171,6 @@ def timeline() -> Any:
 
 def models() -> Any:
     """Factors of the table: time of a step of each peer, divided by samegrad's."""
-    from models import MODELS as TITLES
-
     found = result(MODELS)
     made, axes = figure(8, 4.6)
     shapes = {
@@ -190,9 +188,7 @@ def models() -> Any:
     for backend, (shape, color) in shapes.items():
         axes.plot([], [], shape, color=color, label=PEERS[backend])
     axes.axvline(1, color=GREY, linewidth=1)
-    axes.set_yticks(
-        [-row for row in range(len(rows))], [TITLES[duel.name].title for duel, _ in rows]
-    )
+    axes.set_yticks([-row for row in range(len(rows))], [duel.title for duel, _ in rows])
     axes.grid(axis="y", color=GREY, alpha=0.25)
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_formatter("{x:g}")

@@ -2,9 +2,10 @@
 
     python table.py results/2026-11-28-amd.json
 
-prints the report of a JSON file. `--docs` writes the tables of docs/performance*.md again: each is
-between a line `<!-- table: FILE NAME ... -->`, with a file of results/ and duels (`models`: all of
-models.py), and a line `<!-- end -->`.
+prints the report of a JSON file. `--docs` writes the tables of README.md and docs/performance*.md
+again: each is between a line `<!-- table: FILE NAME ... -->`, with a file of results/ and duels
+(`models`: all of models.py), and a line `<!-- end -->`. `summary` instead of `table` shows the
+fastest peer only.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from workloads import Job
 Report = dict[str, Any]
 
 RESULTS = Path(__file__).resolve().parent / "results"
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("performance*.md")))
 PEERS = {
     "tf": "TensorFlow",
     "xla": "XLA",
@@ -138,29 +140,50 @@ def table(found: Report, names: Iterable[str]) -> str:
         "| one step | contestant | time | MiB (above import) | start | factor |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
+    for duel, result in measured(found, names):
+        lines += rows(duel, result)
+    return "\n".join(lines)
+
+
+def measured(found: Report, names: Iterable[str]) -> Iterator[tuple[Duel, Report]]:
+    """Yield those of the named duels that did not fail."""
     shown = [name for each in names for name in (MODELS if each == "models" else [each])]
     for duel, result in duels_of(found):
         if duel.name in shown and "error" not in result:
-            lines += rows(duel, result)
-    return "\n".join(lines)
+            yield duel, result
 
 
 def rows(duel: Duel, result: Report) -> Iterator[str]:
     figures = summarize(duel, result)
-    title = MODELS[duel.name].title if duel.name in MODELS else duel.name.replace("_", " ")
+    title = duel.title
     for side in result["sides"]:
-        peer = PEERS[side["backend"]]
-        threads = ""
-        if any(contestant.threads for contestant in duel.sides):
-            threads = f", threads: {side['threads']}"
         factor = "" if side is result["sides"][0] else f"{figures[speedup_name(side)]:.2f}"
         yield (
-            f"| {title} | {peer} {side['replicas']} x {side['batch']}{threads} "
-            f"| {duration(1e3 * step_ms(side))} "
+            f"| {title} | {contestant(duel, side)} | {duration(1e3 * step_ms(side))} "
             f"| {peak_memory(side):,.0f} ({added_memory(side):,.0f}) "
             f"| {side['start_s']:.1f} s | {factor} |"
         )
         title = ""
+
+
+def contestant(duel: Duel, side: Report) -> str:
+    threads = f", threads: {side['threads']}" if any(s.threads for s in duel.sides) else ""
+    return f"{PEERS[side['backend']]} {side['replicas']} x {side['batch']}{threads}"
+
+
+def summary(found: Report, names: Iterable[str]) -> str:
+    """Return a row for each duel: the times of samegrad and of the fastest peer."""
+    lines = ["| one step | samegrad | fastest peer | factor |", "| --- | --- | --- | --- |"]
+    for duel, result in measured(found, names):
+        figures = summarize(duel, result)
+        ours, *others = result["sides"]
+        peer = min(others, key=lambda side: figures[speedup_name(side)])
+        ours_ms, peer_ms = (duration(1e3 * step_ms(side)) for side in (ours, peer))
+        lines.append(
+            f"| {duel.title}, {ours['replicas']} x {ours['batch']} | {ours_ms} "
+            f"| {contestant(duel, peer)}: {peer_ms} | {figures['speedup']:.2f} |"
+        )
+    return "\n".join(lines)
 
 
 def duration(microseconds: float) -> str:
@@ -169,10 +192,10 @@ def duration(microseconds: float) -> str:
     return f"{microseconds / 1000:.{1 if microseconds < 1e5 else 0}f} ms"
 
 
-def conditions(found: Report) -> str:
+def conditions(found: Report, names: Iterable[str]) -> str:
     """Return the sentence above a table: where, when and how it was measured."""
     versions, loads = {}, []
-    for _, result in duels_of(found):
+    for _, result in measured(found, names):
         for side in result["sides"]:
             versions[PEERS[side["backend"]].partition(",")[0]] = side["version"]
             loads += [turn["load"] for turn in side["turns"]]
@@ -201,20 +224,23 @@ def explained(found: Report) -> str:
 
 def markdown(found: Report) -> str:
     """Return the whole report."""
-    parts = [conditions(found), table(found, found["duels"]), explained(found)]
+    names = found["duels"]
+    parts = [conditions(found, names), table(found, names), explained(found)]
     return "\n\n".join([*filter(None, parts), *[f"- {line}" for line in verdicts(found)]])
 
 
-MARKED = re.compile(r"<!-- table: (\S+) ([^>]*?) -->\n(.*?)<!-- end -->", re.DOTALL)
+FORMS = {"table": table, "summary": summary}
+MARKED = re.compile(r"(<!-- (table|summary): (\S+) ([^>]*?) -->\n)(.*?)<!-- end -->", re.DOTALL)
 
 
 def with_tables(text: str) -> str:
     """Return a page whose marked tables are those of their JSON files."""
 
     def written(match: re.Match[str]) -> str:
-        found = json.loads((RESULTS / match[1]).read_text())
-        head = f"<!-- table: {match[1]} {match[2]} -->"
-        return f"{head}\n{conditions(found)}\n\n{table(found, match[2].split())}\n<!-- end -->"
+        head, form, file, names = match.groups()[:4]
+        found = json.loads((RESULTS / file).read_text())
+        shown = names.split()
+        return f"{head}{conditions(found, shown)}\n\n{FORMS[form](found, shown)}\n<!-- end -->"
 
     return MARKED.sub(written, text)
 
@@ -224,12 +250,14 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("json", nargs="?", type=Path)
-    parser.add_argument("--docs", action="store_true", help="write the tables of docs/")
+    parser.add_argument(
+        "--docs", action="store_true", help="write the tables of README.md and docs/"
+    )
     options = parser.parse_args()
     if options.json:
         print(markdown(json.loads(options.json.read_text())))
     if options.docs:
-        for page in sorted(DOCS.glob("performance*.md")):
+        for page in PAGES:
             page.write_text(with_tables(page.read_text()))
 
 

@@ -33,6 +33,10 @@ def found(*sides: dict[str, Any], name: str = "cnn", **more: Any) -> dict[str, A
     return machine | {"duels": {name: {"sides": list(sides), "peaks": [], **more}}}
 
 
+def test_every_duel_has_a_title() -> None:
+    assert all(duel.title for duel in DUELS)
+
+
 def test_flop_of_the_cnn() -> None:
     assert cnn_flop_per_image() == 14_778_624
 
@@ -74,7 +78,7 @@ def test_a_goal_that_was_not_measured_is_missed() -> None:
 
 def test_report_has_a_row_for_each_contestant_and_names_a_failure() -> None:
     text = table.markdown(found(side("samegrad", 10), side("tf", 15)))
-    assert "| cnn | samegrad 2 x 64 | 10.0 ms | 100 (50) | 1.0 s |  |" in text
+    assert "| CNN of the tutorial | samegrad 2 x 64 | 10.0 ms | 100 (50) | 1.0 s |  |" in text
     assert "|  | TensorFlow 2 x 64 | 15.0 ms | 100 (50) | 1.0 s | 1.50 |" in text
     assert "- cnn: 1.50 times as fast; MISSED: speedup_tf ≥ 2 (1.5)" in text
     assert "- cnn: failed: no module" in table.markdown(found(error="no module"))
@@ -87,7 +91,7 @@ def test_report_compares_predicted_with_measured_times() -> None:
 
 
 def test_tables_of_the_docs_are_those_of_the_results() -> None:
-    for page in table.DOCS.glob("performance*.md"):
+    for page in table.PAGES:
         assert table.with_tables(page.read_text()) == page.read_text(), (
             f"{page.name}: run python tests/benchmarks/table.py --docs"
         )
@@ -101,6 +105,10 @@ def test_marked_tables_are_replaced(tmp_path: Any, monkeypatch: pytest.MonkeyPat
     made = table.with_tables(page)
     assert "old" not in made and made.startswith("Text\n") and made.endswith("\nmore\n")
     assert table.table(report, ["cnn"]) in made and table.with_tables(made) == made
+    short = table.with_tables(page.replace("table:", "summary:"))
+    assert (
+        "\n| CNN of the tutorial, 2 x 64 | 10.0 ms | TensorFlow 2 x 64: 15.0 ms | 1.50 |\n" in short
+    )
 
 
 def test_frameworks_get_equal_kernels_and_data() -> None:
