@@ -161,14 +161,18 @@ def rows(duel: Duel, result: Report) -> Iterator[str]:
         yield (
             f"| {title} | {contestant(duel, side)} | {duration(1e3 * step_ms(side))} "
             f"| {peak_memory(side):,.0f} ({added_memory(side):,.0f}) "
-            f"| {side['start_s']:.1f} s | {factor} |"
+            f"| {side['start_s']:.1f}\N{NO-BREAK SPACE}s | {factor} |"
         )
         title = ""
 
 
 def contestant(duel: Duel, side: Report) -> str:
     threads = f", threads: {side['threads']}" if any(s.threads for s in duel.sides) else ""
-    return f"{PEERS[side['backend']]} {side['replicas']} x {side['batch']}{threads}"
+    return f"{PEERS[side['backend']]} {batch(side)}{threads}"
+
+
+def batch(side: Report) -> str:
+    return f"{side['replicas']}\N{MULTIPLICATION SIGN}{side['batch']}"
 
 
 def summary(found: Report, names: Iterable[str]) -> str:
@@ -180,16 +184,17 @@ def summary(found: Report, names: Iterable[str]) -> str:
         peer = min(others, key=lambda side: figures[speedup_name(side)])
         ours_ms, peer_ms = (duration(1e3 * step_ms(side)) for side in (ours, peer))
         lines.append(
-            f"| {duel.title}, {ours['replicas']} x {ours['batch']} | {ours_ms} "
+            f"| {duel.title}, {batch(ours)} | {ours_ms} "
             f"| {contestant(duel, peer)}: {peer_ms} | {figures['speedup']:.2f} |"
         )
     return "\n".join(lines)
 
 
 def duration(microseconds: float) -> str:
-    if microseconds < 1000:
-        return f"{microseconds:.1f} µs"
-    return f"{microseconds / 1000:.{1 if microseconds < 1e5 else 0}f} ms"
+    number, unit = f"{microseconds:.1f}", "µs"
+    if microseconds >= 1000:
+        number, unit = f"{microseconds / 1000:.{1 if microseconds < 1e5 else 0}f}", "ms"
+    return f"{number}\N{NO-BREAK SPACE}{unit}"
 
 
 def conditions(found: Report, names: Iterable[str]) -> str:
