@@ -3,6 +3,7 @@
     python peers.py WORKLOAD BACKEND [--replicas R] [--batch B] [--threads T]
     python peers.py WORKLOAD BACKEND --steps 2 10
     mpiexec -n P python peers.py WORKLOAD mpi --replicas R --steps 2 10
+    torchrun ... peers.py WORKLOAD ddp --replicas R --steps 2 10
 
 The first line has the conditions, the loss of the first step, and the time from importing the
 framework to the end of that step (`start_s`). Then each number on the standard input, or of
@@ -54,7 +55,12 @@ def main() -> None:
         options.threads,
     )
     turns = sys.stdin if options.steps is None else options.steps
-    reports = run_processes(job, turns) if job.backend == "ddp" else run(job, turns)
+    if job.backend != "ddp":
+        reports = run(job, turns)
+    elif "RANK" in os.environ:
+        reports = run_rank(job, turns)
+    else:
+        reports = run_processes(job, turns)
     speaks = job.backend != "mpi" or importlib.import_module("samegrad.distribute.mpi").rank() == 0
     for report in reports:
         if speaks:
@@ -191,17 +197,24 @@ def receive(pipes: list[Any]) -> Report:
 
 
 def run_ddp_worker(rank: int, job: Job, port: int, pipe: Any) -> None:
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    os.environ.update(RANK=str(rank), WORLD_SIZE=str(job.replicas))
+    for report in run_rank(job, iter(pipe.recv, None)):
+        pipe.send(report)
+
+
+def run_rank(job: Job, turns: Iterable[str]) -> Iterator[Report]:
+    """Run a process of a DDP job, whose variables of the environment are those of torchrun."""
     data: Arrays = load(job.workload)
 
     def build() -> Program:
-        os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
         distributed: Any = importlib.import_module("torch.distributed")
-        distributed.init_process_group("gloo", rank=rank, world_size=job.replicas)
+        distributed.init_process_group("gloo")
+        rank = int(os.environ["RANK"])
         program: Program = importlib.import_module("torch_programs").build(job, data, rank)
         return program
 
-    for report in measure(job, iter(pipe.recv, None), build):
-        pipe.send(report)
+    return measure(job, turns, build)
 
 
 if __name__ == "__main__":

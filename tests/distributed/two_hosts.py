@@ -1,11 +1,13 @@
 """Train over two network namespaces without shared memory, joined by a slow link.
 
     python tests/distributed/two_hosts.py --python PYTHON [--delay 1] [--cut 200]
+    python tests/distributed/two_hosts.py --python PYTHON --peer-python PEERS/bin/python
 
 It needs root, Linux, `ip`, and a Python with mpi4py and MPICH. Each namespace has host name, shared
 memory and network of its own. A tap device of each ends in this process, which holds every frame
 for the delay; `tc` limits both to 1 Gbit/s. `--cut FRAMES` drops all frames after so many, and the
-job must report an error. The result is a line of JSON.
+job must report an error. `--peer-python` times steps beside PyTorch's DistributedDataParallel on
+gloo. The result is a line of JSON.
 """
 
 from __future__ import annotations
@@ -26,11 +28,14 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from launch import PROGRAMS
 
 TUNSETIFF, IFF_TAP, IFF_NO_PI = 0x400454CA, 0x0002, 0x1000
 HOSTS = ("sgtest0", "sgtest1")
+PEERS = Path(__file__).resolve().parents[1] / "benchmarks" / "peers.py"
+TIMED = {"cnn": ("4", "20"), "given_25": ("1", "3")}  # steps: warm up, then timed
 MTU = 65000
 SETUP = 'hostname "$0"; mount -t tmpfs none /dev/shm; exec "$@"'
 
@@ -165,6 +170,42 @@ def run(words: list[str], limit: float) -> tuple[int, str, float]:
         return job.returncode, output.read(), seconds
 
 
+def beside_gloo(python: str, peer_python: str, launcher: Path, pairs: int) -> dict[str, Any]:
+    """Return milliseconds of a step over the link: for each pair, samegrad's and gloo's."""
+    found: dict[str, Any] = {workload: [] for workload in TIMED}
+    for workload, steps in TIMED.items():
+        arguments = [PEERS, workload, "mpi", "--replicas", 2, "--steps", *steps]
+        words = command(python, launcher, *arguments)
+        for _ in range(pairs):
+            times = _step_ms(run(words, 600)[1]), _gloo_ms(peer_python, workload)
+            found[workload].append(times)
+    return found
+
+
+def _gloo_ms(peer_python: str, workload: str) -> float:
+    """Return the milliseconds of a step of a DDP job with a process in each host."""
+    words = [peer_python, PEERS, workload, "ddp", "--replicas", 2, "--threads", 1, "--steps"]
+    with contextlib.ExitStack() as stack:
+        outputs = [stack.enter_context(tempfile.TemporaryFile("w+")) for _ in HOSTS]
+        jobs = []
+        for rank, (name, output) in enumerate(zip(HOSTS, outputs, strict=True)):
+            more = {"RANK": rank, "WORLD_SIZE": 2, "MASTER_ADDR": address(0), "MASTER_PORT": 29500}
+            more["GLOO_SOCKET_IFNAME"] = name
+            environment = os.environ | {key: str(value) for key, value in more.items()}
+            arguments = inside(rank, *words, *TIMED[workload])
+            jobs.append(subprocess.Popen(arguments, stdout=output, stderr=output, env=environment))
+        for job in jobs:
+            job.wait(600)
+        outputs[0].seek(0)
+        return _step_ms(outputs[0].read())
+
+
+def _step_ms(output: str) -> float:
+    reports = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+    assert reports and "step_ms" in reports[-1], output[-3000:]
+    return float(reports[-1]["step_ms"])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -172,6 +213,8 @@ def main() -> None:
     parser.add_argument("--python", default=sys.executable, help="has mpi4py, beside its mpiexec")
     parser.add_argument("--delay", type=float, default=1.0, help="milliseconds of one direction")
     parser.add_argument("--cut", type=int, default=1 << 60, metavar="FRAMES")
+    parser.add_argument("--peer-python", help="has requirements.txt of tests/benchmarks")
+    parser.add_argument("--pairs", type=int, default=3)
     parser.add_argument("--limit", type=float, default=600.0, help="seconds of a job")
     options = parser.parse_args()
     program = PROGRAMS / "cnn.py"
@@ -191,6 +234,11 @@ def main() -> None:
         )
         if code or not found["same_weights"]:
             found["output"] = output[-3000:]
+        elif options.peer_python:
+            launcher = Path(folder, "launcher")
+            found["step_ms"] = beside_gloo(
+                options.python, options.peer_python, launcher, options.pairs
+            )
     print(json.dumps(found))
 
 
