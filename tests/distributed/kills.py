@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import json
 import random
 import subprocess
@@ -20,6 +21,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 import psutil
 from launch import PROGRAMS, Mpi
@@ -32,11 +34,14 @@ COMMAND = (
 
 
 def words_of(kind: str, mpi: Mpi, processes: int, folder: Path) -> list[str]:
-    """Return the command of a job."""
+    """Return the command that begins or continues a job."""
+    resume = ["--resume"] if (folder / "checkpoint").exists() else []
     program = {
         "fit": [PROGRAMS / "fit_backup.py", folder, REPLICAS],
-        "command": [PROGRAMS / "command.py", *COMMAND.split(), "--checkpoint-dir", folder],
-    }[kind]
+        "command": [
+            PROGRAMS / "command.py", *COMMAND.split(), "--checkpoint-dir", folder, *resume
+        ],
+    }[kind]  # fmt: skip
     launcher = [mpi.launcher, "-n", processes] if processes > 1 else []
     return [str(word) for word in [*launcher, mpi.python, *program]]
 
@@ -55,27 +60,33 @@ def _runs_a_program(process: psutil.Process) -> bool:
 
 
 @contextlib.contextmanager
-def started(words: list[str]) -> Iterator[subprocess.Popen[str]]:
+def started(words: list[str]) -> Iterator[tuple[subprocess.Popen[str], IO[str]]]:
+    """Yield a job and what it writes to the standard error."""
     with tempfile.TemporaryFile("w+") as errors:
         job = subprocess.Popen(
             words, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True
         )
         try:
-            yield job
+            yield job, errors
         finally:
             job.kill()
             job.wait()
-        if job.returncode > 0 and not hasattr(job, "victim"):
-            errors.seek(0)
-            raise SystemExit(f"{words}: exit status {job.returncode}\n{errors.read()[-3000:]}")
+
+
+def ended(job: subprocess.Popen[str], errors: IO[str], limit: float) -> str:
+    """Return the fingerprint of a job that nobody kills, unless it takes longer than `limit`."""
+    output, _ = job.communicate(timeout=limit)
+    if job.returncode:
+        errors.seek(0)
+        raise SystemExit(f"{job.args}: exit status {job.returncode}\n{errors.read()[-3000:]}")
+    return fingerprint(output)
 
 
 def whole(words: list[str]) -> tuple[str, float]:
     """Return the fingerprint and the seconds of a job that nobody kills."""
     begin = time.monotonic()
-    with started(words) as job:
-        output, _ = job.communicate(timeout=LIMIT)
-    return fingerprint(output), time.monotonic() - begin
+    with started(words) as (job, errors):
+        return ended(job, errors, LIMIT), time.monotonic() - begin
 
 
 def fingerprint(output: str) -> str:
@@ -86,16 +97,15 @@ def fingerprint(output: str) -> str:
 
 def lose(words: list[str], later: float, draw: random.Random) -> str | None:
     """Kill a process of a job after some seconds; return the fingerprint if it ended before."""
-    with started(words) as job:
+    with started(words) as (job, errors):
         try:
-            output, _ = job.communicate(timeout=later)
-            return fingerprint(output)
+            return ended(job, errors, later)
         except subprocess.TimeoutExpired:
             ranks = ranks_of(job)
-        if ranks:
-            job.victim = draw.choice(ranks)  # type: ignore[attr-defined]
-            with contextlib.suppress(psutil.NoSuchProcess):
-                job.victim.kill()  # type: ignore[attr-defined]
+        if not ranks:
+            return ended(job, errors, LIMIT)
+        with contextlib.suppress(psutil.NoSuchProcess):
+            draw.choice(ranks).kill()
         output, _ = job.communicate(timeout=LIMIT)
         _, alive = psutil.wait_procs(ranks, timeout=30)
         assert not alive, alive
@@ -117,11 +127,13 @@ def main() -> None:
         draw = random.Random(f"{options.kind} {processes} {options.seed}")
         kills = ends = 0
         with tempfile.TemporaryDirectory() as parent:
-            words = words_of(options.kind, mpi, processes, Path(parent, "whole"))
-            expected, seconds = whole(words)
+            words = functools.partial(words_of, options.kind, mpi, processes)
+            expected, seconds = whole(words(Path(parent, "whole")))
             while kills < options.kills:
-                words = words_of(options.kind, mpi, processes, Path(parent, str(ends)))
-                while (found := lose(words, draw.uniform(0.3, 1.0) * seconds, draw)) is None:
+                folder = Path(parent, str(ends))
+                while (
+                    found := lose(words(folder), draw.uniform(0.3, 1.3) * seconds, draw)
+                ) is None:
                     kills += 1
                 assert found == expected, (options.kind, processes, ends)
                 ends += 1

@@ -1,4 +1,4 @@
-"""A fit that is killed continues to the weights of one that nobody killed (kills.py)."""
+"""A fit or a command that is killed continues to the weights of an undisturbed one (kills.py)."""
 
 import json
 import subprocess
@@ -10,9 +10,10 @@ import pytest
 pytest.importorskip("psutil")
 
 
-def test_a_killed_fit_ends_with_the_weights_of_a_whole_one():
+@pytest.mark.parametrize("kind", ["fit", "command"])
+def test_a_killed_job_ends_with_the_weights_of_a_whole_one(kind):
     script = Path(__file__).with_name("kills.py")
-    words = [sys.executable, script, "fit", "--processes", "1", "--kills", "1"]
+    words = [sys.executable, script, kind, "--processes", "1", "--kills", "1"]
     done = subprocess.run(
         [str(word) for word in words], capture_output=True, text=True, timeout=900
     )
