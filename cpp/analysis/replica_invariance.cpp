@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <ranges>
 
 #include "analysis/count_powers.h"
 #include "base/error.h"
@@ -141,8 +142,8 @@ Reason change_of(const GraphScope& scope, Value value) {
   return named(graph, *node, "changes a per-replica sum before the all-reduce");
 }
 
-// Calls visit(node) for the nodes that results and writes need, the last first. A result that stays
-// with each replica promises nothing.
+// Calls visit(node) for the nodes that writes and results equal on all replicas need, the last
+// first.
 template <class Visit>
 void each_needed(const Graph& graph, Visit visit) {
   PerValue<bool> needed(graph.values.size(), false);
@@ -164,6 +165,7 @@ class Search {
     each_needed(compiled, [&](const Node& node) { visit(scope, node); });
     const CountWalk counts(program);
     each_needed(program, [&](const Node& node) { check_count(program, counts, node); });
+    for (const Value output : std::views::reverse(compiled.outputs)) check_result(scope, output);
     std::ranges::reverse(found_);
     return std::move(found_);
   }
@@ -207,6 +209,12 @@ class Search {
     if (node.op->exchange && graph.placement(node.inputs[0]) == Placement::kReplicated) {
       note(named(graph, node, "gives each replica another component"));
     }
+  }
+
+  // Each replica returns a value of its own, of which one device has one.
+  void check_result(const GraphScope& scope, Value output) {
+    if (scope.graph.placement(output) == Placement::kVarying)
+      note(VaryingOrigin::of(scope, output));
   }
 
   // A sum over the replicas of what all of them have, or of what was divided by their number.

@@ -55,6 +55,7 @@ class Case:
         batches: Sizes of global batches.
         steps: How often the step runs.
         policy: Of Keras.
+        cautious: What explain() names although no bit differs.
     """
 
     build: Callable[[], Built]
@@ -63,6 +64,7 @@ class Case:
     batches: tuple[int, ...] = (5, 37)
     steps: int = 2
     policy: str = "float32"
+    cautious: str = ""
 
 
 CASES: dict[str, Case] = {}

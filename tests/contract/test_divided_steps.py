@@ -47,7 +47,11 @@ def test_a_step_gives_the_bits_of_one_replica(name: str) -> None:
 def test_explain_promises_the_bits_of_one_replica_without_a_condition(name: str) -> None:
     case = CASES[name]
     divided = Divided(case, case.batches[-1], "cuts", 3, "apart", mirrored)
-    assert divided.explanation() == ["bitwise identical to one replica: yes"]
+    first, *reasons = divided.explanation()
+    assert first == f"bitwise identical to one replica: {'no:' if case.cautious else 'yes'}"
+    assert [reason.partition(": ")[2] for reason in reasons] == [case.cautious] * bool(
+        case.cautious
+    )
 
 
 @pytest.mark.parametrize("replicas", [1, 2, 3, 4, 8])

@@ -114,7 +114,7 @@ class Explanation:
 
     Attributes:
         text: The printed plan.
-        bitwise: True if the step is bitwise identical to one replica.
+        bitwise: True if results and variables are bitwise identical to one replica's.
         reasons: The operations that prevent it; empty if `bitwise` is True.
         steps: The steps of the plan, in their order.
         memory: The memory between the steps.

@@ -228,10 +228,10 @@ class Strategy(abc.ABC):
     ) -> Explanation:
         """Describe what `run` does with fn: its bits, phases, loops, memory and times.
 
-        The second line says if the results are bitwise identical to those of one replica. If not,
-        the next lines name the operations of fn that change them, such as a local mean. Then
-        follow the machine that the plan was made for, and each step with its predicted time, by
-        rates of this machine: of computing, of moving bytes in caches or from memory, of calls.
+        The second line says if results and variables are bitwise identical to those of one replica.
+        If not, the next lines name the operations of fn that change them, such as a local mean.
+        Then follow the machine that the plan was made for, and each step with its predicted time,
+        by rates of this machine: of computing, of moving bytes in caches or from memory, of calls.
 
         Args:
             fn: Function, as for `run`.

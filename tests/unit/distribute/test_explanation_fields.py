@@ -384,3 +384,39 @@ def test_html_names_the_cell_of_a_reason(monkeypatch: pytest.MonkeyPatch) -> Non
     plan = explained("mean_per_replica", 3)
     monkeypatch.setattr("samegrad._base.user_files.cell_of", lambda name: "Cell In[4]")
     assert f"Cell In[4], line {plan.reasons[0].line}: div " in Page(plan._repr_html_()).text
+
+
+W = np.array([[1.0], [2.0]], np.float32)
+RESULTS: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "rows": (lambda x: x @ W, ""),
+    "a sum": (lambda x: tf.reduce_sum(x), ""),
+    "a share of the mean": (lambda x: tf.nn.compute_average_loss(tf.reduce_sum(x, 1)), ""),
+    "an all-reduced sum": (lambda x: all_reduced(tf.reduce_sum(x)), ""),
+    "a local mean": (lambda x: tf.reduce_mean(x), "div changes a per-replica sum"),
+    "a function of a sum": (lambda x: tf.exp(tf.reduce_sum(x)), "exp changes a per-replica sum"),
+    "a maximum": (lambda x: tf.reduce_max(x), "reduce_max is computed from one replica's batch"),
+    "a slice": (lambda x: x[0], "slice is computed from one replica's batch"),
+    "a softmax of the batch": (
+        lambda x: tf.nn.softmax(x, axis=0),
+        "softmax is computed from one replica's batch",
+    ),
+    "a size": (lambda x: tf.shape(x)[0], "dimension_sizes depends on the per-replica batch size"),
+    "by the size": (
+        lambda x: x / tf.cast(tf.shape(x)[0], tf.float32),
+        "dimension_sizes depends on the per-replica batch size",
+    ),
+    "nested": (
+        lambda x: {"rows": x, "of replicas": [tf.reduce_max(x)]},
+        "reduce_max is computed from one replica's batch",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_result_that_depends_on_the_replicas_is_named(name: str) -> None:
+    function, reason = RESULTS[name]
+    strategy = tf.distribute.MirroredStrategy(replicas=3)
+    plan = strategy.explain(function, args=(batch_of(strategy, ROWS),))
+    assert plan.bitwise == (not reason)
+    assert [found.text.startswith(reason) for found in plan.reasons] == [True] * bool(reason)
+    assert all(found.file == __file__.rpartition("/")[2] for found in plan.reasons)
