@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from samegrad import _core, math
 from samegrad._base.shown import shown
 from samegrad._control.control_flow import is_traced, require
@@ -16,27 +18,56 @@ def prefixed(message: str | None) -> str:
     return f"{message}; " if message else ""
 
 
-def require_all(who: str, holds: Tensor, rule: str, values: list[Any], message: Any) -> None:
-    """Raises, or lets the step raise, unless all elements are true.
+def require_all(
+    op_name: str,
+    holds: Tensor,
+    rule: str,
+    values: dict[str, Any],
+    message: str | None,
+    remedy: str = "correct the values, or show them with tf.print",
+) -> None:
+    """Raise, or let the step raise, unless all elements are true.
 
     Args:
-        who: The function, for the message.
-        holds: Of what it checks.
-        rule: What must hold.
-        values: What the message shows.
-        message: What it begins with; None: nothing.
+        op_name: The function, for the message.
+        holds: The condition of each element.
+        rule: The condition in words.
+        values: The compared tensors by name; each broadcasts to the shape of `holds`.
+        message: The beginning of the error's message, if any.
+        remedy: The end of the error's message.
     """
-    require(
-        math.reduce_all(holds),
-        lambda: (
-            f"[{who}] {prefixed(message)}{rule}: got {' and '.join(map(_seen, values))}; look at "
-            f"{'it' if len(values) == 1 else 'both'}."
-        ),
+
+    def text() -> str:
+        found = _operands(values) if is_traced(holds) else _first_broken(holds.numpy(), values)
+        return f"[{op_name}] {prefixed(message)}{rule}: got {found}; {remedy}."
+
+    require(math.reduce_all(holds), text)
+
+
+def _first_broken(holds: Any, values: dict[str, Any]) -> str:
+    """Return the first element that breaks the rule, and the number of them."""
+    broken = np.flatnonzero(~holds)
+    index = tuple(int(i) for i in np.unravel_index(broken[0], holds.shape))
+    found = [
+        f"{name} = {np.broadcast_to(value.numpy(), holds.shape)[index]!s:.80}"
+        for name, value in values.items()
+    ]
+    return (
+        f"{', '.join(found)} at index {index}, with {broken.size} of {holds.size} elements against "
+        "the rule"
     )
 
 
-def _seen(value: Any) -> str:
-    return shown(value if is_traced(value) else value.numpy())
+def _operands(values: dict[str, Any]) -> str:
+    return ", ".join(f"{name} = {_elements(value)}" for name, value in values.items())
+
+
+def _elements(value: Any) -> str:
+    """Return a value as a message shows it, a tensor by its first and last elements."""
+    if not isinstance(value, Tensor) or is_traced(value):
+        return shown(value)
+    text = np.array2string(value.numpy(), threshold=6, edgeitems=3, separator=", ")
+    return f"{' '.join(text.split()):.200}"
 
 
 def Assert(  # noqa: N802  # TensorFlow's name
@@ -63,7 +94,11 @@ def Assert(  # noqa: N802  # TensorFlow's name
             f"[Assert] condition must be one bool: got shape {tuple(shape)}; see tf.reduce_all."
         )
     require(
-        condition, lambda: f"[Assert] the condition must hold: got {shown(list(data))}; see there."
+        condition,
+        lambda: (
+            f"[Assert] the condition must hold: got "
+            f"{', '.join(map(_elements, data)) or 'no data'}; correct the values."
+        ),
     )
 
 
@@ -80,14 +115,15 @@ def _comparison(
                summarize: int | None = None, name: str | None = None) -> None:  # fmt: skip
         a = convert_to_tensor(x)
         b = convert_to_tensor(y, dtype_hint=a.dtype)
-        rule = f"every element must be {words} the other"
-        require_all(check.__name__, compare(a, b), rule, [a, b], message)
+        rule = f"every element of x must be {words} that of y"
+        require_all(check.__name__, compare(a, b), rule, {"x": a, "y": b}, message)
 
     def of_one(x: TensorLike, message: str | None = None, summarize: int | None = None,
                name: str | None = None) -> None:  # fmt: skip
         a = convert_to_tensor(x)
         holds = compare(a, convert_to_tensor(0, a._dtype))
-        require_all(check.__name__, holds, f"every element must be {words}", [a], message)
+        rule = f"every element of x must be {words}"
+        require_all(check.__name__, holds, rule, {"x": a}, message)
 
     check: Any = of_one if with_zero else of_two
     check.__name__ = check.__qualname__ = name
@@ -175,13 +211,9 @@ def check_numerics(tensor: TensorLike, message: str, name: str | None = None) ->
     x = convert_to_tensor(tensor)
     # An infinity or NaN less itself is NaN, which equals nothing.
     rest = _core.ops.sub(x, x)
-    require(
-        math.reduce_all(math.equal(rest, rest)),
-        lambda: (
-            f"[check_numerics] {message}: elements must be finite: got {_seen(x)}; see "
-            "samegrad.debugging.enable_check_numerics, which names the operation."
-        ),
-    )
+    rule = "every element must be finite"
+    remedy = "see samegrad.debugging.enable_check_numerics, which names the operation"
+    require_all("check_numerics", math.equal(rest, rest), rule, {"tensor": x}, message, remedy)
     return x
 
 

@@ -319,7 +319,8 @@ def assert_near(x: TensorLike, y: TensorLike, rtol: Any = None, atol: Any = None
     eps = 10 * float(np.finfo(a._dtype if a._dtype != "bfloat16" else "float16").eps)
     limit = (eps if atol is None else atol) + math.abs(b) * (eps if rtol is None else rtol)
     near = math.less_equal(math.abs(a - b), limit)
-    require_all("assert_near", near, "the elements must be near each other", [a, b], message)
+    rule = "|x - y| must be at most the tolerance, atol + rtol |y|"
+    require_all("assert_near", near, rule, {"x": a, "y": b, "tolerance": limit}, message)
 
 
 def assert_all_finite(x: TensorLike, message: str, name: str | None = None) -> Tensor:
