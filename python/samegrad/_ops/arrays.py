@@ -331,12 +331,21 @@ def stack(values: Any, axis: int = 0, name: str | None = None) -> Tensor:
     Returns:
         A tensor with one more axis, whose size is the number of tensors.
 
+    Raises:
+        ValueError: The shapes differ.
+
     Example:
         >>> stack([[1.0], [2.0]]).numpy()
         array([[1.],
                [2.]], dtype=float32)
     """
     tensors = _tensors(values)
+    for tensor in tensors[1:]:
+        if tensor._shape != tensors[0]._shape:
+            raise ValueError(
+                f"[stack] the tensors must have one shape: got {tensors[0]._shape} and "
+                f"{tensor._shape}; use reshape, or concat for sizes that differ."
+            )
     return concat([expand_dims(t, axis) for t in tensors], axis)
 
 
@@ -359,7 +368,13 @@ def unstack(value: TensorLike, num: int | None = None, axis: int = 0,
     """
     x = convert_to_tensor(value)
     axis = axis_of(x, axis)
-    parts = split(x, int(x.shape[axis]) if num is None else _sizes.whole(num), axis)
+    size = dim_of(x, axis)
+    count = int(size) if num is None else _sizes.whole(num)
+    if isinstance(size, int) and count != size:
+        raise ValueError(
+            f"[unstack] num must be {size}, the size of axis {axis}: got {count}; leave num out."
+        )
+    parts = split(x, count, axis)
     return [_ops.squeeze(part, axes=[axis]) for part in parts]
 
 
@@ -400,10 +415,13 @@ def split(value: TensorLike, num_or_size_splits: int | Sequence[int], axis: int 
             rest = total - sum(size for size in sizes if not _is_rest(size))
             sizes = [rest if _is_rest(size) else size for size in sizes]
     if sum(sizes) != total or any(isinstance(size, int) and size < 0 for size in sizes):
-        raise ValueError(
-            f"[split] the parts must add up to axis {axis} of size {total}: got "
-            f"{num_or_size_splits}."
-        )
+        if isinstance(num_or_size_splits, int):
+            rule = f"the number of parts must divide axis {axis} of size {total}"
+            remedy = "give a list of sizes"
+        else:
+            rule = f"the sizes must sum to {total}, the size of axis {axis}"
+            remedy = "give -1 for one of them"
+        raise ValueError(f"[split] {rule}: got {shown(num_or_size_splits)}; {remedy}.")
     before = (slice(None),) * axis
     bounds = itertools.accumulate(sizes, initial=0)
     return [x[before + (slice(a, b),)] for a, b in itertools.pairwise(bounds)]  # noqa: RUF005

@@ -29,7 +29,9 @@ from samegrad._surface.argument_rules import NO_VALUE, broken_rule, traced_parts
 
 _OURS = re.compile(r"\[([^\W\d][^\[\]'\",]*|[<>=!]+)\] ")
 # Who asks for them is told in their place.
-_CONVERSIONS = ("RaggedTensor", "convert_to_tensor", "dtype", "tensor", "Tensor", "shape")
+_CONVERSIONS = (
+    "RaggedTensor", "convert_to_tensor", "dtype", "segments", "tensor", "Tensor", "shape",
+)  # fmt: skip
 # Where functions live that compute with tensors: who passes a wrong operand may expect the errors
 # that TensorFlow's operations raise.
 _COMPUTING = tuple(
@@ -112,6 +114,7 @@ def _seen(
         return error
     reworded = _reworded(name, function, (args, options), error, caller)
     made = _of_operands(function, reworded or error) or reworded
+    made = _of_composed(_name_of(name, args), function, made or error) or made
     if made is None:
         return error
     for note in getattr(error, "__notes__", ()):
@@ -167,6 +170,20 @@ def _of_operands(function: Callable[..., Any], error: Exception) -> Exception | 
     }
     made: Exception = kinds[type(error)](text)
     return made
+
+
+def _of_composed(who: str, function: Callable[..., Any], error: Exception) -> Exception | None:
+    """Return the error under the public name, if it has that of an operation of the engine.
+
+    An operator keeps the operation's name: `a + b` is `[add]`.
+    """
+    ours, engine = _OURS.match(str(error)), sys.modules.get("samegrad._core")
+    if ours is None or engine is None or not hasattr(engine.ops, ours[1]):
+        return None
+    rejected = isinstance(error, ValueError | TypeError | IndexError)
+    if not rejected or who.endswith("__") or not function.__module__.startswith(_COMPUTING):
+        return None
+    return type(error)(f"[{who}] {str(error)[ours.end() :]}")
 
 
 def _is_deep(frame: types.FrameType | None) -> bool:

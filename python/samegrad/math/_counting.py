@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from samegrad import _core
 from samegrad._base.dtypes import DTypeLike, as_dtype
 from samegrad._context.python_runs import need_python
 from samegrad._ops.gather import zeros_of
 from samegrad._tensor import sizes as _sizes
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor, pair
+from samegrad.errors import InvalidArgumentError
 
 _ops = _core.ops
 
@@ -23,6 +26,20 @@ def _largest(who: str, remedy: str, *tensors: Tensor) -> int:
             TypeError,
         )
     return max((int(x.numpy().max()) for x in tensors if x.numpy().size), default=-1)
+
+
+def _check_not_negative(x: Tensor) -> None:
+    """Raise InvalidArgumentError for a negative element; in a step, the operation raises it."""
+    if x._symbolic:
+        return
+    numbers = x.numpy()
+    negative = np.argwhere(numbers < 0).tolist()
+    if negative:
+        place = tuple(negative[0])
+        raise InvalidArgumentError(
+            f"[bincount] integers to count must be 0 or more: got {numbers[place]} at position "
+            f"{place}; shift them, or leave them out with boolean_mask."
+        )
 
 
 def _ones_or(weights: TensorLike | None, like: Tensor, dtype: str) -> Tensor:
@@ -80,6 +97,7 @@ def bincount(arr: TensorLike, weights: TensorLike | None = None, minlength: Any 
         size = max(_largest("bincount", "give minlength and maxlength the same number", x) + 1,
                    least)  # fmt: skip
         size = size if most is None else min(size, most)
+    _check_not_negative(x)
     values = _ones_or(weights, x, as_dtype(dtype).name)
     if tuple(values.shape) != tuple(x.shape):
         raise ValueError(
