@@ -12,6 +12,7 @@ from samegrad import _core
 from samegrad._base.dtypes import as_dtype
 from samegrad._base.tree import is_nested, is_one_value, variables
 from samegrad._context import state as _context
+from samegrad._tensor.deferred import DeferredTensor
 from samegrad._tensor.per_replica import TracedPerReplica
 from samegrad._tensor.ragged import RaggedTensor
 from samegrad._tensor.sizes import codes_of, full, sizes_but_counts
@@ -154,8 +155,9 @@ def is_carried(value: Any) -> bool:
 
 
 def can_be_tensor(value: Any) -> bool:
-    """Tell whether the value is a tensor, a number or a variable."""
-    return is_carried(value) or is_number(value) or getattr(value, "_is_variable", False)
+    """Tell whether the value is a tensor, a number, a variable or a deferred tensor."""
+    becomes_one = isinstance(value, DeferredTensor) or getattr(value, "_is_variable", False)
+    return is_carried(value) or is_number(value) or becomes_one
 
 
 def is_untyped(value: Any) -> bool:

@@ -26,7 +26,6 @@ from samegrad._function.explanation import Explanation, explain_plan
 from samegrad._function.traced_arguments import TracedArguments, with_captured
 from samegrad._tensor.per_replica import (
     PerReplica,
-    TracedLocalResults,
     TracedPart,
     TracedPerReplica,
     TracedValue,
@@ -381,8 +380,6 @@ def _leave(leaf: Any, value: Any, outputs: Any) -> Any:
         return PerReplica(tuple(value)) if isinstance(value, list) else value
     # What is equal on all replicas is a value of run all the same: one part per replica.
     parts = value if isinstance(value, list) else _for_all(leaf, value)
-    if isinstance(leaf, TracedLocalResults):
-        return PerReplica(parts).values
     if isinstance(leaf, TracedPart):
         return parts[leaf.replica]
     if leaf.own_sizes and len({tuple(part._shape) for part in parts}) > 1:

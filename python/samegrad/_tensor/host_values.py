@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from samegrad import _core
 from samegrad._tensor.conversion import Tensor
+from samegrad._tensor.deferred import DeferredTensor
 from samegrad._tensor.text import Text
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -164,7 +165,7 @@ class HostText(Text):
         return self._calls.call(Text.__ne__, (self, other), {})
 
 
-class HostTensor:
+class HostTensor(DeferredTensor):
     """A tensor that a call made. It enters the program where anything but `on_host` uses it."""
 
     __slots__ = ("_calls", "_slot")
@@ -174,23 +175,6 @@ class HostTensor:
 
     def _as_tensor(self) -> Tensor:
         return self._calls.tensor(self._slot)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(self._as_tensor(), name)
-
-
-def _of_tensor(name: str) -> Any:
-    return lambda self, *operands: getattr(Tensor, name)(self._as_tensor(), *operands)
-
-
-for _name in (
-    "add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "floordiv", "rfloordiv",
-    "mod", "rmod", "pow", "rpow", "neg", "abs", "matmul", "rmatmul", "lt", "le", "gt", "ge", "eq",
-    "ne", "float", "int", "bool", "len", "getitem", "iter",
-):  # fmt: skip
-    setattr(HostTensor, f"__{_name}__", _of_tensor(f"__{_name}__"))
 
 
 def on_host(native: Native | None = None) -> Callable[[F], F]:

@@ -10,6 +10,7 @@ from samegrad._base.shown import shown
 from samegrad._base.tree import map_structure
 from samegrad._context import state as _context
 from samegrad._core import Tensor
+from samegrad._tensor.deferred import DeferredTensor
 from samegrad._tensor.display import per_replica_html, per_replica_text
 from samegrad._tensor.text import Text, UnreadText
 
@@ -124,6 +125,16 @@ class PerReplica(_NoTensor):
         return per_replica_html(self.values)
 
 
+def _open_trace() -> _core.Trace:
+    trace = _core.current_trace()
+    if trace is None:
+        raise TypeError(
+            "[PerReplica] a samegrad.function is needed: got a value of one that has ended; "
+            "return it from the function."
+        )
+    return trace
+
+
 class TracedValue:
     """Inside a traced function: one symbolic tensor that stands for all replicas' values."""
 
@@ -144,28 +155,30 @@ class TracedPerReplica(TracedValue, _NoTensor):
     _is_per_replica = True
     __slots__ = ()
 
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """The values of this process's replicas, in their order."""
+        trace = _open_trace()
+        own = _core.own_replicas(trace.processes) if trace.processes else (0, trace.replicas)
+        return local_results(self, range(*own))
+
     def __repr__(self) -> str:
         text = repr(self.tensor)
         return text if self.tensor._looks else f"PerReplica of {text}"
 
 
-class TracedLocalResults(TracedValue):
-    """The tuple of all replicas' values, which there is once the function has returned it."""
+class TracedCommon(DeferredTensor, TracedPerReplica):
+    """A value that all replicas have in common: one per replica, and one tensor in operations."""
 
     __slots__ = ()
 
-    def _refuse(self, *_: Any) -> Any:
-        raise TypeError(
-            "[experimental_local_results] the values of the replicas are not known while a "
-            "samegrad.function is traced: return them from it, or join them with strategy.reduce "
-            "or strategy.gather."
-        )
-
-    __iter__ = __getitem__ = __len__ = _refuse
+    def _as_tensor(self) -> Tensor:
+        tensor: Tensor = self.tensor
+        return tensor
 
 
-class TracedPart(TracedValue):
-    """The value of one replica, which there is once the function has returned it."""
+class TracedPart(DeferredTensor, TracedValue):
+    """The value of one replica. A function that computes with it gathers the replicas' values."""
 
     __slots__ = ("replica",)
 
@@ -173,12 +186,21 @@ class TracedPart(TracedValue):
         super().__init__(tensor)
         self.replica = replica
 
-    def _as_tensor(self) -> Any:
-        raise TypeError(
-            "[experimental_local_results] the value of a replica is not known while a "
-            "samegrad.function is traced: return it from the function, or join the replicas' "
-            "values with strategy.reduce or strategy.gather."
-        )
+    def __repr__(self) -> str:
+        return f"value of replica {self.replica} of {self.tensor!r}"
+
+    def _as_tensor(self) -> Tensor:
+        trace = _open_trace()
+        if trace.processes:
+            raise TypeError(
+                "[experimental_local_results] a samegrad.function of several processes cannot "
+                f"compute with the value of one replica: got that of replica {self.replica}; "
+                "return it from the function, or join the replicas' values with strategy.reduce "
+                "or strategy.gather."
+            )
+        column = _core.ops.expand_dims(self.tensor, axes=[0])
+        column = _core.ops.all_gather(column, axis=0, replicas=trace.replicas)
+        return column[self.replica]
 
 
 def local_results(value: Any, replicas: Iterable[int]) -> tuple[Any, ...]:
@@ -262,6 +284,6 @@ def per_replica(parts: Sequence[Tensor]) -> Any:
 
 
 __all__ = [
-    "PerReplica", "TracedLocalResults", "TracedPart", "TracedPerReplica", "TracedValue", "captured",
+    "PerReplica", "TracedCommon", "TracedPart", "TracedPerReplica", "TracedValue", "captured",
     "check_parts", "local_results", "per_replica", "strings_per_replica",
 ]  # fmt: skip

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from samegrad import _core
 from samegrad._base.tree import map_structure
 from samegrad._context import state as _context
 from samegrad._context.counted_numbers import questions
 from samegrad._context.user_code import converted
 from samegrad._ops.indexed_slices import IndexedSlices
-from samegrad._tensor.per_replica import TracedPerReplica
+from samegrad._tensor.per_replica import TracedCommon, TracedPerReplica
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
 from samegrad.distribute._gather import all_gather
 from samegrad.distribute._reduce_op import ReduceOp, reduce_name
@@ -126,7 +128,8 @@ class ReplicaContext:
         """Call merge_fn(strategy, *args, **kwargs) once, in cross-replica context.
 
         Args:
-            merge_fn: Function of the strategy and args, whose values are `PerReplica`.
+            merge_fn: Function of the strategy and args. Tensors and NumPy arrays in args become
+                `PerReplica`; Python numbers, NumPy scalars and variables stay as they are.
             args: Positional arguments.
             kwargs: Keyword arguments.
 
@@ -146,10 +149,16 @@ class ReplicaContext:
         strategy = self._strategy
         trace = _core.current_trace()
         split = trace is not None and bool(trace.members)  # others may have another number
+        several = strategy.num_replicas_in_sync > 1
 
         def wrap(value: Any) -> Any:
-            varies = isinstance(value, Tensor) and (value._varying or split)
-            return TracedPerReplica(value) if varies else value
+            if several and isinstance(value, np.ndarray):
+                value = convert_to_tensor(value)
+            if not isinstance(value, Tensor):
+                return value
+            if value._varying or split:
+                return TracedPerReplica(value)
+            return TracedCommon(value) if several else value
 
         with _context.entered(strategy, None):
             result = converted(merge_fn)(

@@ -24,7 +24,7 @@ from samegrad._function.trace import TracedProgram, trace_and_run
 from samegrad._surface.missing_names import missing_attribute
 from samegrad._tensor.per_replica import (
     PerReplica,
-    TracedLocalResults,
+    TracedPart,
     TracedPerReplica,
     captured,
     local_results,
@@ -298,7 +298,7 @@ class Strategy(abc.ABC):
             return value.tensor if isinstance(value, TracedPerReplica) else value
 
         def wrap(value: Any) -> Any:
-            if hasattr(value, "_as_tensor"):
+            if hasattr(value, "_as_tensor") and not isinstance(value, TracedPart):
                 value = value._as_tensor()
             several = self.num_replicas_in_sync > 1
             return TracedPerReplica(value) if several and isinstance(value, Tensor) else value
@@ -443,8 +443,8 @@ class Strategy(abc.ABC):
             value: `PerReplica`, tensor, or a structure of them.
 
         Returns:
-            Tuple with one entry for each replica of this process; of a tensor, one entry. Inside a
-            traced function the entries have values once the function has returned them.
+            Tuple with one entry for each replica of this process; of a tensor, one entry. A traced
+            function that computes with an entry gathers the local values, which need one shape.
 
         Example:
             >>> import samegrad as tf
@@ -453,9 +453,7 @@ class Strategy(abc.ABC):
             >>> strategy.experimental_local_results(parts)
             ({'n': 7}, {'n': 7})
         """
-        if isinstance(value, TracedPerReplica):
-            return TracedLocalResults(value.tensor)
-        if is_nested(value):
+        if is_nested(value) or isinstance(value, TracedPerReplica):
             return local_results(value, self.own_replicas)
         return value.values if isinstance(value, PerReplica) else (value,)
 

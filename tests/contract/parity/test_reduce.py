@@ -134,6 +134,52 @@ def test_merge_call_sees_all_replicas() -> None:
     assert seen == [(strategy, True, 3)]
 
 
+@pytest.mark.parity("merge_call: a value that all replicas have in common is one per replica")
+@pytest.mark.parametrize("wrap", [lambda fn: fn, tf.function])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda _: tf.constant([1, 2]),
+        lambda _: np.array([1, 2], np.int32),
+        lambda variable: variable.read_value(),
+        lambda variable: variable + 0,
+    ],
+)
+def test_merge_call_takes_common_values(make, wrap) -> None:
+    strategy = mirrored()
+    with strategy.scope():
+        variable = tf.Variable([1, 2])
+    add = tf.distribute.ReduceOp.SUM
+    seen = []
+
+    def merge(inner, x, nested):
+        seen.append(len(x.values))
+        return {
+            "sum": inner.reduce("SUM", x, axis=None),
+            "mean": inner.reduce("MEAN", x, axis=None),
+            "rows": inner.reduce("SUM", x, axis=0),
+            "to": inner.extended.reduce_to(add, x, variable),
+            "batch": inner.extended.batch_reduce_to(add, [(x, variable)])[0],
+            "nested": inner.reduce("SUM", nested, axis=None)["a"][0],
+            "local": inner.experimental_local_results(x)[1] * 1,
+            "gathered": inner.gather(x, axis=0),
+            "updated": inner.extended.update(variable, lambda v, x: v.assign_add(x), args=(x,)),
+        }
+
+    def fn():
+        x = make(variable)
+        context = tf.distribute.get_replica_context()
+        return context.merge_call(merge, args=(x,), kwargs={"nested": {"a": [x]}})
+
+    found = wrap(lambda: strategy.run(fn))()
+    first = {name: local(strategy, value)[0] for name, value in found.items()}
+    assert first == {
+        "sum": [2, 4], "mean": [1, 2], "rows": 6, "to": [2, 4], "batch": [2, 4], "nested": [2, 4],
+        "local": [1, 2], "gathered": [1, 2, 1, 2], "updated": [2, 4],
+    }  # fmt: skip
+    assert set(seen) == {2}
+
+
 @pytest.mark.parity("gather: all_gather has a gradient, on any shares")
 @pytest.mark.parametrize("rows", [(2, 2), (1, 3), (0, 2)])
 def test_the_gradient_of_an_all_gather_adds_up_what_replicas_send_back(rows) -> None:

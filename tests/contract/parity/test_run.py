@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import samegrad as tf
@@ -232,12 +233,71 @@ def test_local_results_leave_a_function_as_a_tuple() -> None:
     assert [float(part) for part in found["y"]] == [4.0, 9.0]
     assert found["one"] == (1.0,)
 
-    @tf.function
-    def looks(x):
-        return strategy.experimental_local_results(strategy.run(tf.square, args=(x,)))[0]
 
-    with pytest.raises(TypeError, match=r"strategy\.gather"):
-        looks(per_replica(strategy, 2.0, 3.0))
+@pytest.mark.parity("run: a function computes with the local values of its replicas")
+@pytest.mark.parametrize(
+    "of", [lambda s, v: s.experimental_local_results(v), lambda s, v: v.values]
+)
+@pytest.mark.parametrize("wrap", [lambda fn: fn, tf.function])
+def test_a_function_computes_with_local_values(of, wrap) -> None:
+    strategy = mirrored()
+
+    def one(x):
+        return of(strategy, strategy.run(tf.square, args=(x,)))[1]
+
+    def several(x):
+        first, second = of(strategy, strategy.run(tf.square, args=(x,)))
+        total = first
+        if second > 5.0:
+            first = first - 2.0 * second
+        for _ in tf.range(2):
+            total = total + second
+        return first, total, tf.sqrt(second), len(of(strategy, x)), of(strategy, x)[0].dtype
+
+    x = per_replica(strategy, 2.0, 3.0)
+    assert float(wrap(one)(x)) == 9.0
+    assert wrap(several)(x) == (-14.0, 22.0, 3.0, 2, tf.float64)
+    rows = per_replica(strategy, [[1.0], [2.0]], [[3.0], [4.0]])
+    joined = wrap(lambda x: tf.concat(of(strategy, x), 0))(rows)
+    assert joined.numpy().tolist() == [[1.0], [2.0], [3.0], [4.0]]
+
+
+@pytest.mark.parity("run: local values keep NaN, signs of zero and dtypes in a function")
+@pytest.mark.parametrize("value", [float("nan"), -0.0, True, 2**40])
+def test_local_values_keep_their_bits_in_a_function(value) -> None:
+    strategy = mirrored()
+    x = per_replica(strategy, 1 if type(value) is int else type(value)(1), value)
+    found = tf.function(lambda: tf.identity(strategy.run(lambda v: v, args=(x,)).values[1]))()
+    np.testing.assert_array_equal(found.numpy(), x.values[1].numpy(), strict=True)
+    assert np.signbit(found.numpy() * 1.0) == np.signbit(value * 1.0)
+
+
+@pytest.mark.parity(
+    "run: local values of other sizes leave a function, which cannot compute with them"
+)
+def test_local_values_of_other_sizes() -> None:
+    strategy = mirrored()
+    x = per_replica(strategy, [1.0], [2.0, 3.0])
+    whole = tf.function(lambda x: strategy.experimental_local_results(x))(x)
+    assert [part.numpy().tolist() for part in whole] == [[1.0], [2.0, 3.0]]
+    with pytest.raises(ValueError, match="numbers of examples"):
+        tf.function(lambda x: x.values[1] * 2.0)(x)
+
+
+@pytest.mark.parity("run: the gradient of a local value reaches the replica's variables")
+def test_the_gradient_of_a_local_value() -> None:
+    strategy = mirrored()
+    with strategy.scope():
+        weight = tf.Variable(3.0, dtype=tf.float64)
+
+    @tf.function
+    def step(x):
+        with tf.GradientTape() as tape:
+            parts = strategy.run(lambda v: weight * v, args=(x,)).values
+            loss = parts[0] * parts[1]
+        return tape.gradient(loss, weight)
+
+    assert local(strategy, step(per_replica(strategy, 2.0, 5.0)))[0] == 60.0
 
 
 @pytest.mark.parity("run: a value per replica that a function finds outside is used as it is")
