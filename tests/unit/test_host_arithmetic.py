@@ -60,6 +60,7 @@ TENSORS = "tensors: the engine's"
 REVIEWED = {
     ("_autodiff/random_variates.py", "(1.0 + x / math.sqrt(9.0 * third)) ** 3"): TENSORS,
     ("_autodiff/random_variates.py", "low ** (1.0 / math.minimum(fixed, 1.0))"): TENSORS,
+    ("_control/assertions.py", "numpy.array2string"): DISPLAYED,
     ("_keras/epochs.py", "numpy.random.get_state"): INTEGERS,
     ("_keras/linalg/decompositions.py", "numpy.linalg.eig"): "LAPACK's: the engine has no other",
     ("_keras/numpy/elementwise.py", "(2 * j - 1) ** 2"): INTEGERS,
