@@ -19,9 +19,9 @@ void GraphTrace::complete(Node& node) {
   if (lines_.known() && !node.derivative) node.location = lines_.current_index();
 }
 
-void GraphTrace::adopt_symbols(const GraphTrace& body) {
+void GraphTrace::adopt_symbols(const GraphTrace& other) {
   Symbols& symbols = graph_.symbols;
-  const Symbols& theirs = body.graph_.symbols;
+  const Symbols& theirs = other.graph_.symbols;
   for (std::size_t s = 0; s < theirs.size(); ++s) {
     if (s == symbols.size()) symbols.push_back(theirs[s]);
     if (theirs[s].fixed) symbols[s].fixed = true;
@@ -57,6 +57,19 @@ FunctionTrace::FunctionTrace(const Host& host, int replicas, std::vector<int> me
     : GraphTrace(std::make_shared<FunctionState>(host)) {
   graph_.replicas = replicas;
   graph_.symbols.replicas = std::move(members);
+}
+
+Value FunctionTrace::argument(const PerReplica<Array>& arrays, const ExampleAxis& batch,
+                              std::uint32_t lengths, bool own_symbol) {
+  const std::shared_ptr<GraphTrace> current = current_graph_trace();
+  std::vector<GraphTrace*> bodies;
+  GraphTrace* trace = current.get();
+  for (; trace != nullptr && trace != this; trace = trace->outer()) bodies.push_back(trace);
+  if (trace == nullptr) bodies.clear();  // those of another function
+  if (!bodies.empty()) adopt_symbols(*bodies.front());
+  const Value added = arguments_.add(arrays, batch, lengths, own_symbol);
+  for (GraphTrace* body : bodies) body->adopt_symbols(*this);
+  return added;
 }
 
 Value FunctionTrace::bring_in(const Tensor& tensor) {

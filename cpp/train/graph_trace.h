@@ -23,11 +23,11 @@ class GraphTrace : public Trace {
   // RuntimeError if the variable is one for all replicas and the value may differ between them.
   void write(const std::shared_ptr<Variable>& variable, Value value);
   std::vector<std::shared_ptr<Variable>> written() const { return slots_.written(); }
-  // Takes the sizes that a body made of those outside, and what they are bound to.
-  void adopt_symbols(const GraphTrace& body);
+  // Takes the sizes that another trace of the function made, and what they are bound to.
+  void adopt_symbols(const GraphTrace& other);
 
   // The trace that a branch or loop is in; null: this is a function.
-  virtual const GraphTrace* outer() const { return nullptr; }
+  virtual GraphTrace* outer() const { return nullptr; }
   // True if values can be evaluated while the function is traced.
   virtual bool evaluates() const = 0;
   // Evaluates a value in the present step. TypeError for values of a body, whose Python does not
@@ -52,11 +52,9 @@ class FunctionTrace final : public GraphTrace {
   // `members`: it is the program of these replicas alone (Symbols::replicas).
   FunctionTrace(const Host& host, int replicas, std::vector<int> members = {});
 
-  // Adds an argument; see ArgumentSymbols.
+  // Adds an argument; see ArgumentSymbols. Bodies that are being traced know its sizes.
   Value argument(const PerReplica<Array>& arrays, const ExampleAxis& batch,
-                 std::uint32_t lengths = 0, bool own_symbol = false) {
-    return arguments_.add(arrays, batch, lengths, own_symbol);
-  }
+                 std::uint32_t lengths = 0, bool own_symbol = false);
   // The program with these results; the trace is over.
   Program finish(std::vector<Value> outputs);
 
@@ -97,7 +95,7 @@ class BodyTrace final : public GraphTrace {
  public:
   explicit BodyTrace(std::shared_ptr<GraphTrace> outer);
 
-  const GraphTrace* outer() const override { return outer_.get(); }
+  GraphTrace* outer() const override { return outer_.get(); }
   void set_replicas(int replicas) override;
   bool evaluates() const override { return outer_->evaluates(); }
   PerReplica<Array> evaluate(Value value, bool anywhere = false) override;

@@ -148,3 +148,41 @@ def test_python_runs_a_function_of_a_dataset_that_reduces_a_captured_value():
         lambda x: tf.cast(x, tf.float32) + strategy.reduce("SUM", captured, axis=0)
     )
     assert [float(x) for x in data] == [3.0, 4.0]
+
+
+@pytest.mark.parametrize("replicas", [1, 2, 3])
+def test_a_value_can_be_captured_in_a_body(replicas):
+    """The function gets an argument, whose number of examples is a size, while a body is traced."""
+    strategy = tf.distribute.MirroredStrategy(replicas=replicas)
+    rows = np.arange(10, dtype=np.float32).reshape(5, 2)
+
+    def batch(count):
+        dataset = tf.data.Dataset.from_tensor_slices(rows[:count]).batch(count)
+        return next(iter(strategy.experimental_distribute_dataset(dataset)))
+
+    x, y = batch(5), batch(3)
+
+    def total(value):
+        return tf.reduce_sum(strategy.reduce("SUM", value, axis=0))
+
+    @tf.function
+    def of_loops(use):
+        result = tf.constant(0.0)
+        for i in tf.range(2):
+            kept = tf.boolean_mask(rows, rows[:, 0] > tf.cast(i, tf.float32))  # a size of its own
+            for _ in tf.range(3):
+                result += total(x)
+            result += 0.0 * tf.reduce_sum(kept)
+            if use:
+                result += total(y)
+        return result
+
+    @tf.function
+    def of_a_branch(use):
+        return tf.reduce_sum(strategy.gather(y, axis=0)) if use else total(x)
+
+    whole, three = rows.sum(), rows[:3].sum()
+    assert of_loops(tf.constant(True)).numpy() == 6 * whole + 2 * three
+    assert of_loops(tf.constant(False)).numpy() == 6 * whole
+    assert of_a_branch(tf.constant(True)).numpy() == three
+    assert of_a_branch(tf.constant(False)).numpy() == whole
