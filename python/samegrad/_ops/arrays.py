@@ -320,6 +320,12 @@ def concat(values: Any, axis: int, name: str | None = None) -> Tensor:
     return joined
 
 
+def _may_equal(one: Sequence[int | None], other: Sequence[int | None]) -> bool:
+    """Tell whether shapes can be equal; None is a size that follows from numbers of examples."""
+    sizes = zip(one, other, strict=False)
+    return len(one) == len(other) and all(None in pair or pair[0] == pair[1] for pair in sizes)
+
+
 def stack(values: Any, axis: int = 0, name: str | None = None) -> Tensor:
     """Stack tensors along a new axis.
 
@@ -341,7 +347,7 @@ def stack(values: Any, axis: int = 0, name: str | None = None) -> Tensor:
     """
     tensors = _tensors(values)
     for tensor in tensors[1:]:
-        if tensor._shape != tensors[0]._shape:
+        if not _may_equal(tensors[0]._shape, tensor._shape):
             raise ValueError(
                 f"[stack] the tensors must have one shape: got {tensors[0]._shape} and "
                 f"{tensor._shape}; use reshape, or concat for sizes that differ."
