@@ -7,43 +7,28 @@ from typing import Any
 
 from samegrad._base.location import warn
 from samegrad._context.user_code import converted
-from samegrad.errors import InvalidArgumentError
 
 
 def compared(function: Callable[..., Any], y_true: Any, y_pred: Any, **options: Any) -> Any:
     """Return what a function makes of labels and predictions; warn of (n,) against (n, 1).
-
-    Raises:
-        InvalidArgumentError: The function raised it; the message names the function.
 
     Example:
         >>> import numpy as np
         >>> compared(np.subtract, np.ones(2), np.zeros(2))
         array([1., 1.])
     """
-    try:
-        values = converted(function)(y_true, y_pred, **options)
-    except InvalidArgumentError as error:
-        labels, predictions = (shape_text(getattr(y, "shape", ())) for y in (y_true, y_pred))
-        raise InvalidArgumentError(
-            f"[{_name_of(function)}] labels and predictions must fit the function: got shapes "
-            f"{labels} and {predictions}; {error}"
-        ) from error
+    values = converted(function)(y_true, y_pred, **options)
     if getattr(values, "ndim", 0) == 2 and values.shape[1] != 1 and _meet(y_true, y_pred):
         narrow, one = ("labels", y_true) if y_true.ndim == 1 else ("predictions", y_pred)
         if values.shape[1] == one.shape[0]:  # not columns that the function made
+            name = getattr(getattr(function, "__self__", function), "name", None)
             labels, predictions, both = (shape_text(x.shape) for x in (y_true, y_pred, values))
             warn(
-                f"[{_name_of(function)}] labels and predictions must have one shape: got {labels} "
-                f"and {predictions}, which broadcast to {both}; pass {narrow}[:, None]."
+                f"[{name or getattr(function, '__name__', 'loss')}] labels and predictions must "
+                f"have one shape: got {labels} and {predictions}, which broadcast to {both}; "
+                f"pass {narrow}[:, None]."
             )
     return values
-
-
-def _name_of(function: Callable[..., Any]) -> str:
-    """Return the name of a loss or metric function, for messages."""
-    name = getattr(getattr(function, "__self__", function), "name", None)
-    return str(name or getattr(function, "__name__", "loss"))
 
 
 def _meet(one: Any, other: Any) -> bool:
