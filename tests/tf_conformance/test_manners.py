@@ -194,16 +194,18 @@ def test_local_results_of_a_structure_leave_a_function():
     assert [(int(part["id"]), part["n"]) for part in step()] == [(0, 7), (1, 7)]
 
 
-def test_a_part_of_local_results_is_no_tensor_in_a_function():
+def test_a_part_of_local_results_computes_in_a_function():
     strategy = tf.distribute.MirroredStrategy(replicas=2)
 
     @tf.function
     def step() -> Any:
-        parts = strategy.experimental_local_results(strategy.run(lambda: [tf.constant(1.0)]))
-        return parts[0][0] + 1.0
+        parts = strategy.experimental_local_results(strategy.run(lambda: [number()]))
+        return parts[0][0] + 10, parts[1][0] * parts[1][0] + 10
 
-    with pytest.raises(TypeError, match=r"^\[experimental_local_results\]|operand"):
-        step()
+    def number() -> Any:
+        return tf.distribute.get_replica_context().replica_id_in_sync_group
+
+    assert [int(part) for part in step()] == [10, 11]
 
 
 def test_copies_of_variables_train_on_their_own():
