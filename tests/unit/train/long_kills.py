@@ -13,6 +13,7 @@ import signal
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -43,7 +44,7 @@ class Progress:
 
 
 class Training:
-    """A small training of 6 steps, with dropout, Adam and shuffled data."""
+    """A small training with dropout, Adam and shuffled data."""
 
     def __init__(self, replicas: int) -> None:
         tf.random.set_seed(7)
@@ -70,15 +71,16 @@ class Training:
         weights = self.model.trainable_variables
         self.optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights, strict=True))
 
-    def train(self, folder: Path, saved: int) -> None:
-        """Goes on to the last step, and tells a pipe the step of each checkpoint."""
+    def train(self, folder: Path, last: int, saves: Callable[[], bool]) -> Iterator[int]:
+        """Goes on to the last step, and yields the step of each checkpoint."""
         manager = tf.train.CheckpointManager(self.checkpoint, folder, max_to_keep=2)
         manager.restore_or_initialize()
-        while self.progress.step < STEPS:
+        while self.progress.step < last:
             self.run(next(self.iterator))
             self.progress.step += 1
-            manager.save()
-            os.write(saved, b"%d\n" % self.progress.step)
+            if self.progress.step == last or saves():
+                manager.save()
+                yield self.progress.step
 
 
 def child(folder: Path, random: Random, saved: int, replicas: int | None) -> None:
@@ -93,7 +95,9 @@ def child(folder: Path, random: Random, saved: int, replicas: int | None) -> Non
                 daemon=True,
             ).start()
     tf.config.threading.set_intra_op_parallelism_threads(random.choice((1, 2, 3)))
-    Training(replicas or random.choice((1, 2, 3, 4))).train(folder, saved)
+    training = Training(replicas or random.choice((1, 2, 3, 4)))
+    for step in training.train(folder, STEPS, saves=lambda: True):
+        os.write(saved, b"%d\n" % step)
 
 
 def lived(folder: Path, random: Random, replicas: int | None = None) -> bool:

@@ -329,3 +329,12 @@ def test_killed_trainings_go_on_with_the_same_bits():
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) >= 12
+
+
+def test_a_long_training_keeps_its_bits_and_its_memory():
+    short = ["--minutes", "0.05", "--save-s", "0.2", "--kill-s", "0.5"]
+    done = subprocess.run(
+        [sys.executable, str(HERE / "long_training.py"), *short], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("Outcome(kills=")
