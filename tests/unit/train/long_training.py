@@ -2,9 +2,9 @@
 
     python long_training.py --minutes 720 --save-s 60 --kill-s 600
 
-Both save a checkpoint every `--save-s` seconds. When the time is up, both go on to one common step.
-There they have to have the same weights, slots and order of data. The untouched one has to have kept
-its memory. It is a process of its own, because it forks.
+Both save a checkpoint every `--save-s` seconds. When the time is up, both go on to one common
+step. There they have to have the same weights, slots and order of data. The untouched one has to
+have kept its memory. It is a process of its own, because it forks.
 """
 
 from __future__ import annotations
