@@ -6,6 +6,7 @@
 
 #include "analysis/count_powers.h"
 #include "ir/regions.h"
+#include "ops/attributes.h"
 #include "ops/control.h"
 
 namespace samegrad {
@@ -140,14 +141,10 @@ class DependenceAnalysis {
     }
   }
 
-  // True if all examples have one value: a node that reads no operand, as ones_like, made it.
+  // True if all examples have one value, as those of ones_like.
   bool is_uniform(Value value) const {
     const Node* node = graph_.producer(value);
-    if (!node || node->inputs.empty() || node->op->has(kRandomOp)) return false;
-    for (std::size_t k = 0; k < node->inputs.size(); ++k) {
-      if (node->op->reads(k)) return false;
-    }
-    return true;
+    return node && (node->attrs.get_if<FullAttrs>() || node->attrs.get_if<FullSizesAttrs>());
   }
 
   Operands operands_of(const Node& node) const {

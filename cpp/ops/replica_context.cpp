@@ -1,8 +1,9 @@
-// Facts of the running step: how many elements, which replica, which step.
+// Facts of the running step: how many elements, which examples, which replica, which step.
 #include <algorithm>
 
 #include "ops/attributes.h"
 #include "ops/expr.h"
+#include "ops/partition.h"
 #include "ops/reduce_kernel.h"
 #include "ops/rules.h"
 
@@ -147,6 +148,44 @@ OpDef dimensions_op() {
   return op;
 }
 
+Inferred numbers_rule(const InferArgs& args) {
+  const ValueType& x = args.in[0];
+  SG_CHECK_VALUE(x.shape.rank() > 0, args.op.name, "x needs rows: got shape ().");
+  const bool rows =
+      x.batched() ? x.batch.axis == 0 : !differs_between_replicas(args.symbols, x.shape[0]);
+  SG_CHECK_VALUE(rows, args.op.name,
+                 "axis 0 of x counts its examples, or the same number on all "
+                 "replicas: got shape ",
+                 args.shape_of(0), ".");
+  return one_result(args, {DType::kInt64, {x.shape[0]}, x.batch});
+}
+
+void run_numbers(const KernelArgs& args, std::int64_t begin, std::int64_t end) {
+  const View& x = args.in[0];
+  std::int64_t first = 0;
+  if (x.example_axis == 0) {
+    const std::int64_t share = args.replica_context.first_example[std::size_t(args.symbol)];
+    first = (share + args.first_example) * x.rows_per_example;
+  }
+  auto* y = args.out[0].as<std::int64_t>();
+  for (std::int64_t i = begin; i < end; ++i) y[i] = first + i;
+}
+
+OpDef numbers_op() {
+  OpDef op;
+  op.name = "row_numbers";
+  op.doc = "The numbers (int64) of the rows of x among those of all replicas.";
+  op.operands = {"x"};
+  op.traits = kNoGradient | kAnyType;
+  op.infer = numbers_rule;
+  set_parts<rows_of_result, run_numbers>(op);
+  op.scratch_bytes = no_scratch;
+  op.type_only = 1;
+  op.samples = {{.shapes = {{2, 3}}, .attrs = {}},
+                {.shapes = {{5, 7}}, .attrs = {}, .batched = {1}}};
+  return op;
+}
+
 // True on the replicas that a trace was made for: see passes/merge_specializations.h.
 OpDef trace_op() {
   OpDef op;
@@ -188,6 +227,7 @@ std::vector<OpDef> replica_context_ops() {
       global_size_op(),
       dimensions_op(),
       symbol_op(),
+      numbers_op(),
       trace_op(),
       replica_op(),
   };

@@ -142,3 +142,36 @@ def test_first_states_have_the_examples_of_the_inputs(unroll: bool) -> None:
     start = [variable.numpy() for variable in model.variables]
     expected = check(model, alone(step, (x,)), start)
     check(model, eager(step, (x,)), start, expected)
+
+
+STATEFUL: dict[str, Callable[[], Any]] = {
+    "SimpleRNN": lambda: layers.SimpleRNN(4, stateful=True),
+    "LSTM": lambda: layers.LSTM(4, stateful=True, unroll=True),
+    "GRU": lambda: layers.GRU(4, stateful=True),
+    "GRU, reset before": lambda: layers.GRU(4, stateful=True, reset_after=False),
+    "Bidirectional": lambda: layers.Bidirectional(layers.LSTM(4, stateful=True)),
+    "stacked cells": lambda: layers.RNN(
+        [layers.LSTMCell(4), layers.SimpleRNNCell(4)], stateful=True
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STATEFUL)
+def test_states_of_the_batch_keep_the_bits_on_any_replicas(name: str) -> None:
+    rows, series = 7, RNG.normal(size=(21, SIZE, 3)).astype(np.float32)
+    targets = RNG.normal(size=(21, 2)).astype(np.float32)
+    found = []
+    for replicas in (1, 2, 3, 8):
+        keras.utils.set_random_seed(3)
+        with tf.distribute.MirroredStrategy(replicas=replicas).scope():
+            model = keras.Sequential(
+                [keras.Input(batch_shape=(rows, SIZE, 3)), STATEFUL[name](), layers.Dense(2)]
+            )
+            model.compile(keras.optimizers.Adam(0.05), "mse")
+        history = model.fit(series, targets, rows, epochs=2, shuffle=False, verbose=0).history
+        found.append((history["loss"], [v.numpy() for v in model.variables]))
+    (losses, values), *others = found
+    for other_losses, other_values in others:
+        assert losses == other_losses
+        for value, other in zip(values, other_values, strict=True):
+            np.testing.assert_array_equal(value, other)

@@ -44,18 +44,13 @@ def masks_of_pairs(own: Any, labels: Any, remove_diagonal: bool) -> tuple[Any, A
     positive, negative = build_pos_neg_masks(own, labels, remove_diagonal=False)
     if not remove_diagonal:
         return positive, negative
-    names = _places(own)
+    numbers = _ops.row_numbers(as_examples(own))
     if getattr(labels, _OF_ALL, False):
-        names = names * tf.distribute.get_strategy().num_replicas_in_sync + _ops.replica_id()
-        others = _gathered(names)
+        others = _gathered(numbers)
     else:
-        others = _places(labels)
-    same = tf.expand_dims(names, 1) == tf.expand_dims(others, 0)
+        others = _ops.row_numbers(as_examples(labels))
+    same = tf.expand_dims(numbers, 1) == tf.expand_dims(others, 0)
     return tf.math.logical_and(positive, tf.math.logical_not(same)), negative
-
-
-def _places(labels: Any) -> Any:
-    return tf.cumsum(tf.ones_like(tf.reshape(labels, (-1,)), "int64"))
 
 
 def _gathered(rows: Any) -> Any:

@@ -49,7 +49,7 @@ def own_rows(states: Any, sequences: Any) -> Any:
     """
     if not isinstance(convert_to_tensor(sequences).shape[0], Dim):
         return states
-    numbers = _numbers(convert_to_tensor(sequences))
+    numbers = _ops.row_numbers(as_examples(sequences))
     return tree.map_structure(lambda state: tf.gather(convert_to_tensor(state), numbers), states)
 
 
@@ -64,17 +64,6 @@ def keep(variable: Any, rows: Any) -> None:
     if isinstance(new.shape[0], Dim):
         new = tf.gather(_of_all(new), tf.range(variable.shape[0]))
     variable.assign(new)
-
-
-def _numbers(sequences: Tensor) -> Tensor:
-    """Return the indices of the replica's own examples among those of all replicas."""
-    first = tf.reshape(sequences, (*sequences.shape[:1], -1))[:, 0]
-    places = tf.cumsum(tf.ones_like(first, "int64")) - 1
-    if not in_replica_of_several():
-        return _context.note_one_replica("states of the batch", places)
-    owners = _of_all(tf.zeros_like(places) + _ops.replica_id())
-    before = tf.cast(owners < _ops.replica_id(), "int64")
-    return places + tf.reduce_sum(before)
 
 
 def _of_all(rows: Tensor) -> Tensor:
