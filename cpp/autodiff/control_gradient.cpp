@@ -291,7 +291,7 @@ class IterationGradient {
       gradients[i] = b("add", {gradients[i], added[i]});
     }
     graph.outputs = std::move(gradients);
-    set_arguments(graph, order);
+    graph.set_arguments(order);
   }
 
   Values floating_results() const {
@@ -300,16 +300,6 @@ class IterationGradient {
       results.push_back(loop_.body.outputs[i - loop_.at.argument]);
     }
     return results;
-  }
-
-  static void set_arguments(Graph& graph, const Values& order) {
-    std::vector<Argument> arguments;
-    for (std::size_t i = 0; i < order.size(); ++i) {
-      ValueInfo& info = graph.values[order[i]];
-      info.index = std::int32_t(i);
-      arguments.push_back({info.placement});
-    }
-    graph.arguments = std::move(arguments);
   }
 
   const Loop& loop_;

@@ -19,6 +19,14 @@ Value Graph::add_argument(const ValueType& type, Placement placement) {
   return push(*this, type, Source::kArgument, arguments.size() - 1, placement);
 }
 
+void Graph::set_arguments(const Values& order) {
+  arguments.clear();
+  for (Value value : order) {
+    values[value].index = std::int32_t(arguments.size());
+    arguments.push_back({placement(value)});
+  }
+}
+
 Value Graph::add_read(SlotId variable, const ValueType& type) {
   const bool own = variables[variable].components > 1;
   return push(*this, type, Source::kVariable, variable.index(),

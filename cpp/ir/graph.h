@@ -158,6 +158,8 @@ struct Graph {
   const Node* producer(Value value) const;
 
   Value add_argument(const ValueType& type, Placement placement = Placement::kReplicated);
+  // Makes these arguments, in this order, all that there are.
+  void set_arguments(const Values& order);
   // The value that the variable of a slot has when the program starts.
   Value add_read(SlotId variable, const ValueType& type);
   Value add_constant(const Array& array, const ExampleAxis& batch = {});

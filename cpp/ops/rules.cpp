@@ -235,15 +235,6 @@ std::int64_t fixed_size(const InferArgs& args, const Size& size) {
   return bound_size(args.symbols, size);
 }
 
-ValueType fixed_type(const InferArgs& args, const ValueType& type) {
-  ValueType result = type;
-  for (int axis = 0; axis < type.shape.rank(); ++axis) {
-    result.shape[axis] = fixed_size(args, size_along(args, type, axis));
-  }
-  result.batch = {};
-  return result;
-}
-
 ValueType ordinary_type(const InferArgs& args, const ValueType& type) {
   ValueType result = type;
   result.batch = {};

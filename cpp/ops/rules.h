@@ -26,7 +26,6 @@ bool same_shape(const InferArgs& args, const ValueType& a, const ValueType& b);
 // The size as a number, which binds the program to the counts of the trace; ValueError if it is
 // another one on other replicas.
 std::int64_t fixed_size(const InferArgs& args, const Size& size);
-ValueType fixed_type(const InferArgs& args, const ValueType& type);
 // The operand as a value without example axis, whose rows are as many as before: for results that
 // do not keep the examples together.
 ValueType ordinary_type(const InferArgs& args, const ValueType& type);

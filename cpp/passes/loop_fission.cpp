@@ -146,18 +146,8 @@ class LoopFission {
       rest.outputs.insert(rest.outputs.end(), group.begin(), group.end());
       attrs.yields.push_back(std::int64_t(group.size()));
     }
-    renumber(rest, order);
+    rest.set_arguments(order);
     return apply(inputs, std::move(attrs), eliminate_dead(std::move(rest)));
-  }
-
-  static void renumber(Graph& graph, const Values& order) {
-    std::vector<Argument> arguments;
-    for (std::size_t i = 0; i < order.size(); ++i) {
-      ValueInfo& info = graph.values[order[i]];
-      info.index = std::int32_t(i);
-      arguments.push_back({info.placement});
-    }
-    graph.arguments = std::move(arguments);
   }
 
   // The loop that adds: of entries and of what the sum was before. `made`: histories of the groups.
