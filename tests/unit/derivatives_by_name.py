@@ -10,6 +10,12 @@ import numpy as np
 NAMESPACES = ["", "math", "nn", "linalg", "image", "signal"]
 X = np.array([[0.31, 0.77, 0.52], [0.64, 0.25, 0.48], [0.19, 0.83, 0.57]])
 Y = np.array([[0.42, 0.61, 0.23], [0.73, 0.36, 0.88], [0.55, 0.28, 0.67]])
+# Where functions have kinks, poles and ties.
+EDGES = (
+    np.array([[0.0, 6.0, 1.0], [-1.0, 0.5, 0.0], [2.0, 0.0, 3.0]]),
+    np.array([[0.0, 6.0, 0.0], [-1.0, 0.0, 2.0], [-2.0, 0.0, 3.0]]),
+)
+POINTS: dict[str, Any] = {"": (X, Y), " edges": EDGES}
 # Draws, effects, and what takes functions or shapes.
 LEFT_OUT = {"Variable", "GradientTape", "Module", "dropout", "recompute_grad", "grad_pass_through"}
 
@@ -33,9 +39,9 @@ def function(tf: Any, name: str) -> Any:
     return tf
 
 
-def gradients(tf: Any, name: str, operands: int) -> list[Any] | None:
+def gradients(tf: Any, name: str, operands: int, at: Any = (X, Y)) -> list[Any] | None:
     """Return the gradient by each operand; None where the call fails or has no floats."""
-    inputs = [tf.constant(a) for a in (X, Y)[:operands]]
+    inputs = [tf.constant(a) for a in at[:operands]]
     try:
         with tf.GradientTape() as tape:
             tape.watch(inputs)

@@ -3,9 +3,10 @@
 Run it where TensorFlow is installed; test_derivatives_by_name.py compares with the recorded file.
 """
 
+import itertools
 import json
 
-from derivatives_by_name import gradients, names
+from derivatives_by_name import POINTS, gradients, names
 
 
 def main() -> None:
@@ -13,14 +14,14 @@ def main() -> None:
     import tensorflow as tf
 
     lines = []
-    for name in names(tf):
-        of_one, of_two = gradients(tf, name, 1), gradients(tf, name, 2)
+    for name, (point, at) in itertools.product(names(tf), POINTS.items()):
+        of_one, of_two = gradients(tf, name, 1, at), gradients(tf, name, 2, at)
         if of_one is not None:
-            lines.append(f'"{name} 1": {json.dumps(of_one)}')
+            lines.append(f'"{name} 1{point}": {json.dumps(of_one)}')
             if of_two is not None and of_two[1] is None:
                 continue  # the second operand was no operand
         if of_two is not None:
-            lines.append(f'"{name} 2": {json.dumps(of_two)}')
+            lines.append(f'"{name} 2{point}": {json.dumps(of_two)}')
     print("{\n" + ",\n".join(lines) + "\n}")
 
 

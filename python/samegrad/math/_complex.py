@@ -193,7 +193,7 @@ def angle(input: TensorLike, name: str | None = None) -> Tensor:
     x = convert_to_tensor(input)
     if not as_dtype(x._dtype).is_floating:
         raise TypeError(f"[angle] floats are needed: got {x._dtype}; use samegrad.cast.")
-    return rules.angle((x, _zeros(x)))
+    return rules.angle((_ops.stop_gradient(x), _zeros(x)))
 
 
 __all__ = [

@@ -121,7 +121,7 @@ def sigmoid_cross_entropy_with_logits(
     x = convert_to_tensor(logits)
     z = _as_dtype_of(labels, x)
     _check_same_shape("sigmoid_cross_entropy_with_logits", z, x)
-    return _ops.relu(x) - x * z + _ops.log1p(_ops.exp(-_ops.abs(x)))
+    return _ops.relu(x) - x * z + _log_of_one_and(x)
 
 
 def weighted_cross_entropy_with_logits(
@@ -151,7 +151,12 @@ def weighted_cross_entropy_with_logits(
     z = _as_dtype_of(labels, x)
     _check_same_shape("weighted_cross_entropy_with_logits", z, x)
     weight = (_as_dtype_of(pos_weight, x) - 1.0) * z + 1.0
-    return (1.0 - z) * x + weight * (_ops.log1p(_ops.exp(-_ops.abs(x))) + _ops.relu(-x))
+    return (1.0 - z) * x + weight * (_log_of_one_and(-x) + _ops.relu(-x))
+
+
+def _log_of_one_and(x: Tensor) -> Tensor:
+    """Compute log(1 + exp(-|x|)), with the slope 1/2 at 0: relu, which is added, has none there."""
+    return _ops.log1p(_ops.exp(_ops.minimum(x, -x)))
 
 
 def log_poisson_loss(

@@ -170,11 +170,9 @@ def logaddexp2(x1: Any, x2: Any) -> Tensor:
 def _log_of_sum(x1: Any, x2: Any, log_base: float) -> Tensor:
     x1, x2 = pair(x1, x2, float)
     gap = x1 - x2
-    same = tf.math.is_nan(gap) | tf.equal(gap, tf.zeros_like(gap))
-    # At equal numbers the derivatives are those of the mean.
-    larger = tf.where(same, (x1 + x2) * 0.5, tf.maximum(x1, x2))
-    rest = tf.math.log1p(tf.exp(-tf.abs(gap) * log_base)) * (1.0 / log_base)
-    return tf.where(tf.math.is_nan(gap), x1 + x2, larger + rest)
+    # Of equal numbers, both kinks have the slope of x1's side, so that the sum has none.
+    rest = tf.math.log1p(tf.exp(tf.minimum(-gap, gap) * log_base)) * (1.0 / log_base)
+    return tf.where(tf.math.is_nan(gap), x1 + x2, tf.maximum(x1, x2) + rest)
 
 
 def ldexp(x1: Any, x2: Any) -> Tensor:

@@ -178,7 +178,8 @@ def sinc(x: Any) -> Tensor:
     x = float_of(x)
     at_zero = tf.equal(x, tf.zeros_like(x))
     angle = tf.where(at_zero, tf.ones_like(x), x * math.pi)
-    return tf.where(at_zero, tf.ones_like(x), tf.sin(angle) / angle)
+    series = 1.0 - tf.square(x * math.pi) * (1.0 / 6.0)  # for its derivatives at 0
+    return tf.where(at_zero, series, tf.sin(angle) / angle)
 
 
 def deg2rad(x: Any) -> Tensor:
@@ -315,29 +316,10 @@ def isreal(x: Any) -> Tensor:
     return tf.ones_like(convert_to_tensor(x), "bool")
 
 
-# Up to 20 the terms of the power series of I0, beyond those of its asymptotic one: both to 2⁻⁵³.
-_I0_BORDER = 20.0
-_I0_NEAR = [1.0 / math.factorial(k) ** 2 for k in range(60)]
-_I0_FAR = [math.prod((2 * j - 1) ** 2 / (8.0 * j) for j in range(1, k + 1)) for k in range(30)]
-
-
-def _polynomial(coefficients: list[float], x: Tensor) -> Tensor:
-    total = constant(coefficients[-1], x)
-    for coefficient in coefficients[-2::-1]:
-        total = total * x + coefficient
-    return total
-
-
 def i0(x: Any) -> Tensor:
     """The modified Bessel function of the first kind and order 0."""
     x = float_of(x, wide=True)
-    own = tf.abs(tf.cast(x, result_type(x._dtype, "float32")))
-    border = constant(_I0_BORDER, own)
-    near, far = tf.minimum(own, border), tf.maximum(own, border)
-    small = _polynomial(_I0_NEAR, tf.square(near / 2.0))
-    half = tf.exp(far / 2.0)  # twice, so that it does not overflow before the result does
-    large = half * (half / tf.sqrt(far * (2.0 * math.pi))) * _polynomial(_I0_FAR, 1.0 / far)
-    return tf.cast(tf.where(own < border, small, large), x._dtype)
+    return tf.cast(tf.math.bessel_i0(tf.cast(x, result_type(x._dtype, "float32"))), x._dtype)
 
 
 def view(x: Any, dtype: Any = None) -> Tensor:
