@@ -9,7 +9,7 @@ import pytest
 from keyword_programs import PROGRAMS
 from manner_programs import answer
 from signatures import differences, signatures
-from value_calls import calls, value_of
+from value_calls import MIXED, calls, value_of
 
 import samegrad as tf
 
@@ -68,7 +68,12 @@ OF_INTEGERS = "integers and bools become the type that NumPy gives them"
 # Calls with other values by decision, and why.
 OTHER_VALUES = {
     **{f"fingerprint {kind}": DECIDED["fingerprint"] for kind in (
-        "bools", "floats", "ints", "a number behind", "ints behind", "lists behind")},
+        "bools", "floats", "ints", "a number behind", "ints behind", "lists behind", *MIXED)},
+    **{f"TensorSpec.from_tensor {kind}": "a spec without a name prints none" for kind in (
+        "wide before arrays", "wide before lists")},
+    "get_static_value wide in a list": "a list is converted as for every other function",
+    **{f"signal.{name} wide in a list": "computes in float64, which is there" for name in (
+        "rfft", "rfft2d", "rfft3d")},
     "clip_by_value lists behind": "the lower bound is above the upper one, which wins here",
     **{f"signal.{name} {kind}": OF_INTEGERS for name in ("fft", "ifft", "irfft")
        for kind in ("ints", "bools")},
@@ -119,3 +124,18 @@ def test_calls_by_position_have_the_values_of_tensorflow():
     assert compared > 1150
     assert {call: values for call, values in other.items() if call not in OTHER_VALUES} == {}
     assert other.keys() == OTHER_VALUES.keys()
+
+
+def test_arrays_and_lists_take_the_dtype_of_the_tensor_beside_them():
+    refused, compared = {}, 0
+    for name, kind, needed in calls(RECORDED["signatures"]):
+        if kind not in MIXED or f"{name} {kind}" not in RECORDED["values"]:
+            continue
+        try:
+            value_of(tf, name, kind, needed, hidden=())
+            compared += 1
+        except Exception as error:
+            if "one dtype" in str(error):
+                refused[f"{name} {kind}"] = str(error)
+    assert compared > 600
+    assert refused == {}

@@ -6,7 +6,7 @@ They show that each parameter means what TensorFlow's of that place does.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,20 @@ OPERANDS: dict[str, tuple[Any, ...]] = {
     "ints behind": (FLOATS[0], INTS[0], 2, 2),
     "lists behind": (FLOATS[0], [1, 0], [0, 1], [1, 1]),
 }
+
+
+def wide(tf: Any, value: Any) -> Any:
+    """A tensor of float64, beside which arrays and lists are given."""
+    return tf.constant(value, tf.float64)
+
+
+# Tensors and what becomes a tensor beside them.
+MIXED: dict[str, Callable[[Any], tuple[Any, ...]]] = {
+    "wide before arrays": lambda tf: (wide(tf, FLOATS[0]), *FLOATS[1:]),
+    "wide before lists": lambda tf: (wide(tf, FLOATS[0]), *(x.tolist() for x in FLOATS[1:])),
+    "wide after an array": lambda tf: (FLOATS[0], *(wide(tf, x) for x in FLOATS[1:])),
+    "wide in a list": lambda tf: ([FLOATS[0], wide(tf, FLOATS[1])], 0, 0, 0),
+}
 # Modules whose functions draw, write or have a state, or that take functions.
 SKIPPED = (
     "Module", "audio.", "autograph", "config", "control_dependencies", "data", "debugging",
@@ -43,20 +57,21 @@ def calls(signatures: dict[str, str]) -> Iterator[tuple[str, str, int]]:
             continue
         needed = sum(not default for default in parameters_of(text).defaults.values())
         if 1 <= needed <= 4:
-            yield from ((name, kind, needed) for kind in OPERANDS)
+            yield from ((name, kind, needed) for kind in (*OPERANDS, *MIXED))
 
 
-def value_of(tf: Any, name: str, kind: str, needed: int) -> Any:
-    """Return what the call gives, as JSON has it; None where it raises or gives no values."""
+def value_of(tf: Any, name: str, kind: str, needed: int, hidden: Any = Exception) -> Any:
+    """Return what the call gives, as JSON has it; None for errors that are hidden and no values."""
     function = tf
     try:
         for part in name.split("."):
             function = getattr(function, part)
+        given = MIXED[kind](tf) if kind in MIXED else OPERANDS[kind]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            value = None if isinstance(function, type) else function(*OPERANDS[kind][:needed])
+            value = None if isinstance(function, type) else function(*given[:needed])
         return None if value is None else plain(value)
-    except Exception:
+    except hidden:
         return None
 
 

@@ -19,6 +19,7 @@ from samegrad._tensor.tensor import (
     Dim,
     Tensor,
     TensorLike,
+    alike,
     convert_to_tensor,
     dim_of,
     dims_of,
@@ -293,7 +294,8 @@ def _tensors(values: Any) -> list[Tensor]:
     """Return the tensors of a list; an array is copied as a whole, before its parts are."""
     if isinstance(values, np.ndarray):
         values = convert_to_tensor(values)
-    return [convert_to_tensor(value) for value in values]
+    values = list(values)
+    return alike(*values) if values else []
 
 
 def concat(values: Any, axis: int, name: str | None = None) -> Tensor:
@@ -320,12 +322,6 @@ def concat(values: Any, axis: int, name: str | None = None) -> Tensor:
     return joined
 
 
-def _may_equal(one: Sequence[int | None], other: Sequence[int | None]) -> bool:
-    """Tell whether shapes can be equal; None is a size that follows from numbers of examples."""
-    sizes = zip(one, other, strict=False)
-    return len(one) == len(other) and all(None in pair or pair[0] == pair[1] for pair in sizes)
-
-
 def stack(values: Any, axis: int = 0, name: str | None = None) -> Tensor:
     """Stack tensors along a new axis.
 
@@ -347,7 +343,7 @@ def stack(values: Any, axis: int = 0, name: str | None = None) -> Tensor:
     """
     tensors = _tensors(values)
     for tensor in tensors[1:]:
-        if not _may_equal(tensors[0]._shape, tensor._shape):
+        if not _sizes.may_be_as_large(tensors[0], tensor):
             raise ValueError(
                 f"[stack] the tensors must have one shape: got {tensors[0]._shape} and "
                 f"{tensor._shape}; use reshape, or concat for sizes that differ."
@@ -479,7 +475,7 @@ def where(condition: TensorLike, x: TensorLike | None = None, y: TensorLike | No
     return Tensor(np.argwhere(holds.numpy()).astype(np.int64))
 
 
-def _python_number(value: TensorLike) -> float:
+def python_number(value: TensorLike) -> float:
     """Return a Python number of a scalar; integers stay exact."""
     if isinstance(value, int | float):
         return value
@@ -547,8 +543,8 @@ def one_hot(indices: TensorLike, depth: Any, on_value: TensorLike | None = None,
     if type(indices) is np.ndarray and indices.dtype.kind == "f":
         indices = _as_integers(indices)
     classes, numbers = _sizes.size_of(depth), convert_to_tensor(indices)
-    on = 1 if on_value is None else _python_number(on_value)
-    off = 0 if off_value is None else _python_number(off_value)
+    on = 1 if on_value is None else python_number(on_value)
+    off = 0 if off_value is None else python_number(off_value)
     kind = _one_hot_dtype(on_value, off_value, dtype)
     made: Tensor
     if isinstance(classes, Dim) and classes.likes:

@@ -10,9 +10,10 @@ import numpy as np
 from samegrad import _core
 from samegrad._base.dtypes import as_dtype
 from samegrad._base.shown import shown
+from samegrad._ops.arrays import cast
 from samegrad._ops.indexed_slices import IndexedSlices, on_values
-from samegrad._tensor.axes import axes_of
-from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor, match, pair
+from samegrad._tensor.axes import axes_of, axis_of
+from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor, pair
 
 _ops = _core.ops
 
@@ -69,7 +70,7 @@ def norm(tensor: TensorLike, ord: Any = "euclidean", axis: Any = None,
     if ord == "euclidean" or (ord == "fro" and pair_of_axes) or (ord == 2 and not pair_of_axes):
         return root_of_squares(_square_sum(x, axes, keepdims))
     if pair_of_axes:
-        return _matrix_norm(x, ord, axes, keepdims)
+        return _matrix_norm(x, ord, [axis_of(x, a) for a in axes], keepdims)
     if ord == 1:
         return _ops.reduce_sum(_ops.abs(x), axes=axes, keepdims=keepdims)
     if ord == np.inf:
@@ -157,7 +158,7 @@ def clip_by_norm(t: TensorLike, clip_norm: TensorLike, axes: Any = None,
     def clipped(value: TensorLike) -> Tensor:
         x = _floats("clip_by_norm", value)
         length = root_of_squares(_square_sum(x, axes_of(x, axes), keepdims=axes is not None))
-        limit = match(clip_norm, x)
+        limit = cast(clip_norm, x._dtype)
         return x * limit / _ops.maximum(length, limit)
 
     found: Tensor = on_values(clipped, t)

@@ -324,4 +324,12 @@ def pair(a: TensorLike, b: TensorLike) -> tuple[Tensor, Tensor]:
     return first, match(b, first)
 
 
+def alike(*values: TensorLike) -> list[Tensor]:
+    """Return operands as tensors; what is none takes the dtype of the first that is; see `pair`."""
+    tensors = [v for v in values if is_tensor(v)]
+    leader = next((v for v in tensors if not isinstance(v, Dim)), (*tensors, *values)[0])
+    like = convert_to_tensor(leader)
+    return [like if value is leader else match(value, like) for value in values]
+
+
 argument_rules.set_conversion(convert_to_tensor)

@@ -23,6 +23,7 @@ from samegrad._tensor import copies, dlpack, linear
 from samegrad._tensor.conversion import (
     Tensor,
     TensorLike,
+    alike,
     constant,
     convert_to_tensor,
     is_tensor,
@@ -419,6 +420,6 @@ def _install_properties(cls: Any) -> None:
 _install()
 
 __all__ = [
-    "DType", "Dim", "Tensor", "TensorLike", "TensorShape", "array_text", "constant",
+    "DType", "Dim", "Tensor", "TensorLike", "TensorShape", "alike", "array_text", "constant",
     "convert_to_tensor", "code_of", "dim_of", "dims_of", "is_tensor", "match", "pair", "with_dims",
 ]  # fmt: skip

@@ -149,7 +149,7 @@ def adjust_brightness(image: Any, delta: Any) -> Tensor:
         array([[[0.75]]], dtype=float32)
     """
     x, kind = as_floats(image)
-    return _back(x + delta, kind)
+    return _back(x + cast(delta, x._dtype), kind)
 
 
 def adjust_contrast(images: Any, contrast_factor: Any) -> Tensor:

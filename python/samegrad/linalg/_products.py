@@ -91,7 +91,8 @@ def matvec(a: TensorLike, b: TensorLike, transpose_a: bool = False, adjoint_a: b
     """
     if transpose_a and adjoint_a:
         raise ValueError("[matvec] a is turned over once: got transpose_a and adjoint_a; pass one.")
-    x, y = pair(_with_axes("matvec", a, 2), _with_axes("matvec", b, 1))
+    a, b = pair(a, b)
+    x, y = _with_axes("matvec", a, 2), _with_axes("matvec", b, 1)
     column = _ops.expand_dims(y, axes=[y._rank])
     found = _ops.matmul(x, column, transpose_a=bool(transpose_a or adjoint_a))
     return _ops.squeeze(found, axes=[found._rank - 1])
@@ -115,7 +116,7 @@ def cross(a: TensorLike, b: TensorLike, name: str | None = None) -> Tensor:
         >>> cross([1.0, 0.0, 0.0], [0.0, 1.0, 0.0]).numpy()
         array([0., 0., 1.], dtype=float32)
     """
-    x, y = pair(_with_axes("cross", a, 1), _with_axes("cross", b, 1))
+    x, y = (_with_axes("cross", value, 1) for value in pair(a, b))
     if x.shape[-1] != 3 or y.shape[-1] != 3:
         raise ValueError(f"[cross] vectors have 3 elements: got {x._shape} and {y._shape}.")
     ahead, behind = ([1, 2, 0], [2, 0, 1])
@@ -150,7 +151,8 @@ def set_diag(input: TensorLike, diagonal: TensorLike, name: str | None = "set_di
         array([[0., 2.],
                [3., 9.]], dtype=float32)
     """
-    x, line = pair(_with_axes("set_diag", input, 2), _with_axes("set_diag", diagonal, 1))
+    input, diagonal = pair(input, diagonal)
+    x, line = _with_axes("set_diag", input, 2), _with_axes("set_diag", diagonal, 1)
     rows, columns = x.shape[-2:]
     band, align = _bands.limits("set_diag", k), _bands.checked_alignment("set_diag", align)
     count, longest = band[1] - band[0] + 1, _bands.longest_of(rows, columns, band)

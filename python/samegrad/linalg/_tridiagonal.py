@@ -15,7 +15,7 @@ from samegrad._ops.complex_arrays import (
     stack,
 )
 from samegrad._tensor.complex_tensor import is_complex
-from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
+from samegrad._tensor.tensor import Tensor, TensorLike, alike, convert_to_tensor
 from samegrad.errors import InvalidArgumentError
 from samegrad.linalg._diagonals import diag, diag_part
 from samegrad.linalg._products import matrix_transpose
@@ -62,8 +62,9 @@ def tridiagonal_solve(
     who = "tridiagonal_solve"
     if perturb_singular:
         raise NotImplementedError(f"[{who}] matrices are not changed: leave perturb_singular out.")
+    right: Any
+    diagonals, right = _alike(diagonals, diagonals_format, rhs)
     band = _packed(who, diagonals, diagonals_format)
-    right: Any = rhs if is_complex(rhs) else convert_to_tensor(rhs)
     if not is_complex(band) and is_complex(right):
         raise ValueError(f"[{who}] diagonals and rhs must have one dtype: got a complex rhs.")
     is_vector = len(right.shape) == len(band.shape) - 1
@@ -102,8 +103,8 @@ def tridiagonal_matmul(
                [3.]], dtype=float32)
     """
     who = "tridiagonal_matmul"
+    diagonals, right = _alike(diagonals, diagonals_format, rhs)
     band = _packed(who, diagonals, diagonals_format)
-    right: Any = rhs if is_complex(rhs) else convert_to_tensor(rhs)
     if len(right.shape) < 2 or right.shape[-2] != band.shape[-1]:
         raise InvalidArgumentError(
             f"[{who}] rhs has {band.shape[-1]} rows: got shape {tuple(right.shape)}."
@@ -125,6 +126,16 @@ def _without(line: Any, ones: Any, place: int) -> Any:
     rest = line[..., 1:, :] if place == 0 else line[..., :-1, :]
     zero = ones[..., :1, :] * 0
     return concat([zero, rest] if place == 0 else [rest, zero], -2)
+
+
+def _alike(diagonals: Any, form: str, rhs: Any) -> tuple[Any, Any]:
+    """Return operands of one dtype; complex numbers stay."""
+    several = form == "sequence" and isinstance(diagonals, list | tuple)
+    *parts, right = [*diagonals, rhs] if several else [diagonals, rhs]
+    if any(is_complex(x) for x in (*parts, right)):
+        return diagonals, right if is_complex(right) else convert_to_tensor(right)
+    *parts, right = alike(*parts, right)
+    return parts if several else parts[0], right
 
 
 def _packed(who: str, diagonals: Any, form: str) -> Any:

@@ -13,6 +13,7 @@ from samegrad._tensor.tensor import (
     TensorLike,
     _as_floats,
     _truediv,
+    alike,
     convert_to_tensor,
     pair,
 )
@@ -542,9 +543,9 @@ def add_n(inputs: Sequence[TensorLike], name: str | None = None) -> Tensor:
     inputs = list(inputs)
     if not inputs:
         raise ValueError("[add_n] at least one tensor is needed: got none.")
-    total = convert_to_tensor(inputs[0])
-    for value in inputs[1:]:
-        total = total + convert_to_tensor(value)
+    total, *others = alike(*inputs)
+    for value in others:
+        total = total + value
     return total
 
 

@@ -9,6 +9,7 @@ from samegrad._base.dtypes import as_dtype
 from samegrad._ops.norms import root_of_squares
 from samegrad._tensor.axes import axes_of
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
+from samegrad.math._binary import truncatediv
 from samegrad.math._unary import exp, is_finite, log, sqrt, square
 
 _ops = _core.ops
@@ -197,7 +198,7 @@ def reduce_mean(
 ) -> Tensor:
     """Compute the mean over axes; that of no elements is NaN.
 
-    Inside `run`, the mean is over this replica's examples. Means of integers are rounded down.
+    Inside `run`, the mean is over this replica's examples. Means of integers are rounded to 0.
 
     Args:
         input_tensor: A tensor of numbers.
@@ -218,9 +219,12 @@ def reduce_mean(
     """
     x = convert_to_tensor(input_tensor)
     axes = axes_of(x, axis)
-    count = _ops.cast(_ops.size_of(x, axes=axes), dtype=x._dtype)
-    total = _ops.reduce_sum(x, axes=axes, keepdims=keepdims)
-    return _ops.floor_div(total, count) if as_dtype(x._dtype).is_integer else total / count
+    count = _ops.size_of(x, axes=axes)
+    if as_dtype(x._dtype).is_integer:
+        wide = _ops.cast(x, dtype="uint64" if x._dtype == "uint64" else "int64")
+        total = _ops.reduce_sum(wide, axes=axes, keepdims=keepdims)
+        return _ops.cast(truncatediv(total, _ops.cast(count, dtype=wide._dtype)), dtype=x._dtype)
+    return _ops.reduce_sum(x, axes=axes, keepdims=keepdims) / _ops.cast(count, dtype=x._dtype)
 
 
 def reduce_variance(

@@ -13,7 +13,7 @@ from samegrad._ops.gather import zeros_of
 from samegrad._tensor import sizes as _sizes
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor, pair
 from samegrad.errors import InvalidArgumentError
-from samegrad.math._binary import truediv
+from samegrad.math._binary import truediv, truncatediv
 from samegrad.math._unary import sqrt
 
 _ops = _core.ops
@@ -63,7 +63,7 @@ class _Segments:
 
     def means(self) -> Tensor:
         whole = as_dtype(self.data._dtype).is_integer
-        divide = _ops.floor_div if whole else _ops.div
+        divide = truncatediv if whole else _ops.div
         return divide(self.sums(), self.divisors())
 
     def largest(self, of_none: Any) -> Tensor:

@@ -9,17 +9,14 @@ import math
 
 from samegrad import _core
 from samegrad._base.dtypes import as_dtype
-from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor, pair
+from samegrad._tensor.tensor import Tensor, TensorLike, alike, convert_to_tensor, pair
 
 _ops = _core.ops
 
 
 def floats_of(who: str, *values: TensorLike) -> list[Tensor]:
     """Return the values with one dtype and one shape."""
-    found = [convert_to_tensor(values[0])]
-    for value in values[1:]:
-        first, other = pair(found[0], value)
-        found = [first, *found[1:], other]
+    found = alike(*values)
     if not as_dtype(found[0]._dtype).is_floating:
         raise TypeError(f"[{who}] needs floats: got {found[0]._dtype}; cast them.")
     if all(tuple(x.shape) == tuple(found[0].shape) for x in found):
@@ -417,7 +414,9 @@ def xdivy(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
         >>> xdivy([0.0, 1.0], [0.0, 2.0]).numpy()
         array([0. , 0.5], dtype=float32)
     """
-    return _ops.xdivy(*pair(x, y))
+    a, b = pair(x, y)
+    nothing = _ops.logical_and(a == 0.0, b == 0.0)
+    return _ops.xdivy(a, _ops.select(nothing, _ops.full_like(b, value=math.inf), b))
 
 
 def xlog1py(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from samegrad import _core
-from samegrad._ops.arrays import concat
+from samegrad._ops.arrays import cast, concat
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
 
 _ops = _core.ops
@@ -66,7 +66,7 @@ def relu6(features: TensorLike, name: str | None = None) -> Tensor:
         array([0., 2., 6.], dtype=float32)
     """
     x = _ops.relu(convert_to_tensor(features))
-    return _ops.minimum(x, convert_to_tensor(6, x._dtype))
+    return _ops.minimum(convert_to_tensor(6, x._dtype), x)  # without a gradient at 6
 
 
 def leaky_relu(features: TensorLike, alpha: float = 0.2, name: str | None = None) -> Tensor:
@@ -169,7 +169,8 @@ def silu(features: TensorLike, beta: TensorLike = 1.0) -> Tensor:
         array([0.7311], dtype=float32)
     """
     x = convert_to_tensor(features)
-    return x * _ops.sigmoid(x if isinstance(beta, int | float) and beta == 1.0 else x * beta)
+    plain = isinstance(beta, int | float) and beta == 1.0
+    return x * _ops.sigmoid(x if plain else x * cast(beta, x._dtype))
 
 
 swish = silu

@@ -7,7 +7,7 @@ from typing import Any
 from samegrad._ops.arrays import cast, shape
 from samegrad._ops.gather import gather
 from samegrad._tensor.axes import axes_of
-from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor, match
+from samegrad._tensor.tensor import Tensor, TensorLike, alike, convert_to_tensor, match
 from samegrad.math import reduce_prod, reduce_sum, square
 from samegrad.nn._normalization import batch_normalization
 
@@ -73,10 +73,9 @@ def normalize_moments(
         >>> float(mean), float(variance)
         (2.0, 1.0)
     """
-    total = convert_to_tensor(mean_ss)
-    count = match(counts, total)
+    count, total, squares = alike(counts, mean_ss, variance_ss)
     near = total / count
-    variance: Tensor = match(variance_ss, total) / count - square(near)
+    variance: Tensor = squares / count - square(near)
     return (near if shift is None else near + match(shift, total)), variance
 
 

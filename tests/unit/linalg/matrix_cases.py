@@ -126,6 +126,7 @@ CASES: dict[str, tuple[Callable[..., Any], list[np.ndarray], bool]] = {
     "matrix norm 1": (_of("norm", ord=1, axis=(-2, -1)), [_random(2, 3, 4)], True),
     "matrix norm inf": (_of("norm", ord=np.inf, axis=(0, 2)), [_random(2, 3, 4)], True),
     "matrix norm 2": (_of("norm", ord=2, axis=(0, 1), keepdims=True), [_random(3, 4, 2)], True),
+    "matrix norm 2 from the end": (_of("norm", ord=2, axis=(-2, -1)), [_random(2, 3, 4)], True),
 }  # fmt: skip
 
 
