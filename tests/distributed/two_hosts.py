@@ -27,6 +27,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -185,19 +186,15 @@ def beside_gloo(python: str, peer_python: str, launcher: Path, pairs: int) -> di
 def _gloo_ms(peer_python: str, workload: str) -> float:
     """Return the milliseconds of a step of a DDP job with a process in each host."""
     words = [peer_python, PEERS, workload, "ddp", "--replicas", 2, "--threads", 1, "--steps"]
-    with contextlib.ExitStack() as stack:
-        outputs = [stack.enter_context(tempfile.TemporaryFile("w+")) for _ in HOSTS]
-        jobs = []
-        for rank, (name, output) in enumerate(zip(HOSTS, outputs, strict=True)):
-            more = {"RANK": rank, "WORLD_SIZE": 2, "MASTER_ADDR": address(0), "MASTER_PORT": 29500}
-            more["GLOO_SOCKET_IFNAME"] = name
-            environment = os.environ | {key: str(value) for key, value in more.items()}
-            arguments = inside(rank, *words, *TIMED[workload])
-            jobs.append(subprocess.Popen(arguments, stdout=output, stderr=output, env=environment))
-        for job in jobs:
-            job.wait(600)
-        outputs[0].seek(0)
-        return _step_ms(outputs[0].read())
+    words += TIMED[workload]
+    shared = ["env", "WORLD_SIZE=2", f"MASTER_ADDR={address(0)}", "MASTER_PORT=29500"]
+    jobs = [
+        [*shared, f"RANK={rank}", f"GLOO_SOCKET_IFNAME={name}", *inside(rank, *words)]
+        for rank, name in enumerate(HOSTS)
+    ]
+    with ThreadPoolExecutor() as pool:
+        (_, output, _), _ = pool.map(run, jobs, [600, 600])
+    return _step_ms(output)
 
 
 def _step_ms(output: str) -> float:

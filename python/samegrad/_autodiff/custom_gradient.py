@@ -17,6 +17,7 @@ from samegrad._base.tree import flatten, map_structure
 from samegrad._context import state as _context
 from samegrad._context.user_code import converted
 from samegrad._control.carried_values import can_be_tensor
+from samegrad._tensor.sizes import may_be_as_large
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
 
 # Gradient functions that are traced inside one another: they may call each other forever.
@@ -321,14 +322,10 @@ def _as_gradient(who: str, what: str, gradient: Any, source: Tensor) -> Tensor |
             f"[custom_gradient] the gradient of {who} by {what} must be {source._dtype} as that "
             f"is: got {tensor._dtype}; convert it with samegrad.cast."
         )
-    wanted, found = tuple(source._shape), tuple(tensor._shape)
-    same = len(wanted) == len(found) and all(
-        a is None or b is None or a == b for a, b in zip(wanted, found, strict=True)
-    )
-    if not same:
+    if not may_be_as_large(tensor, source):
         raise ValueError(
-            f"[custom_gradient] the gradient of {who} by {what} must have its shape {wanted}: got "
-            f"{found}; sum over the axes that were broadcast."
+            f"[custom_gradient] the gradient of {who} by {what} must have its shape "
+            f"{source._shape}: got {tensor._shape}; sum over the axes that were broadcast."
         )
     return tensor
 

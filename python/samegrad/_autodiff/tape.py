@@ -15,6 +15,7 @@ from samegrad._base.shown import shown
 from samegrad._base.tree import flatten, map_structure, values
 from samegrad._context import state as _context
 from samegrad._tensor.complex_tensor import ComplexTensor
+from samegrad._tensor.sizes import may_be_as_large
 from samegrad._tensor.tensor import Tensor, convert_to_tensor, match
 
 
@@ -312,9 +313,7 @@ def _seeds(targets: list[Tensor], given: Any) -> list[Tensor | None]:
 
 
 def _seed(seed: Tensor, target: Tensor) -> Tensor:
-    sizes = list(zip(seed._shape, target._shape, strict=False))
-    fits = seed._rank == target._rank and all(a == b or None in (a, b) for a, b in sizes)
-    if not fits or seed._dtype != target._dtype:
+    if seed._dtype != target._dtype or not may_be_as_large(seed, target):
         raise ValueError(
             "[GradientTape.gradient] output_gradients must have the shape and dtype of their "
             f"targets: got {seed._dtype} {seed._shape} for {target._dtype} {target._shape}."

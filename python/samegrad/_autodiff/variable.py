@@ -428,10 +428,6 @@ class Variable:
         total: Tensor = context.all_reduce("sum", match(delta, self._as_tensor()))
         return total
 
-    def _add_for_all(self, delta: Tensor) -> None:
-        """Add what all replicas have in common already."""
-        _core.write_variable(self._cell, _ops.add(self._as_tensor(), delta))
-
     def _checkpoint_state(self) -> dict[str, Any]:
         with _context.init_scope():  # asked for while a step is traced, too
             value = np.asarray(of_copies(self).numpy())

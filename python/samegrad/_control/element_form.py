@@ -22,7 +22,6 @@ class ElementForm:
         # Numbers and lengths; None for any, or for the examples, which have `rows` rows each.
         self.sizes = None if shape is None else [_size(n) for n in shape]
         self.rows = 0
-        self.from_elements = False
 
     @property
     def whole(self) -> bool:
@@ -50,7 +49,7 @@ class ElementForm:
 
     def learn(self, value: Tensor) -> None:
         """Elements are like this one."""
-        self.sizes, self.from_elements = _sizes.sizes_but_counts(value), True
+        self.sizes = _sizes.sizes_but_counts(value)
         axis = value._example_axis
         self.rows = axis[1] if axis and value._shape[axis[0]] is None else 0
 

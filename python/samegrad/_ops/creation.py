@@ -12,6 +12,7 @@ from samegrad._base.shown import shown
 from samegrad._core import InvalidArgumentError
 from samegrad._ops.arrays import cast, reshape, where
 from samegrad._tensor import sizes as _sizes
+from samegrad._tensor.axes import axis_in
 from samegrad._tensor.tensor import Dim, Tensor, TensorLike, convert_to_tensor, dims_of, pair
 
 _ops = _core.ops
@@ -277,14 +278,13 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None,
         raise ValueError(f"[linspace] num must not be negative: got {count}.")
     ends = [_float64_of(x) for x in (start, stop)]
     rank = max(x.ndim if isinstance(x, np.ndarray) else x._rank for x in ends) + 1
-    if not -rank <= axis < rank:
-        raise ValueError(f"[linspace] axis must lie in [{-rank}, {rank}): got {axis}.")
+    axis = axis_in(rank, axis)
     kinds = (as_dtype(x.dtype) for x in (start, stop) if hasattr(x, "dtype"))
     kind = next(kinds, convert_to_tensor(start).dtype)
     kind = kind if kind.is_floating else as_dtype("float64")
     if isinstance(count, Dim) or not all(isinstance(x, np.ndarray) for x in ends):
         first, last = map(convert_to_tensor, ends)
-        return cast(_linspace_of_tensors(first, last, count, axis % rank), kind)
+        return cast(_linspace_of_tensors(first, last, count, axis), kind)
     return Tensor(np.asarray(np.linspace(ends[0], ends[1], count, axis=axis), kind._numpy))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from samegrad import _core
 from samegrad._base.shown import shown
-from samegrad._ops.arrays import cast, concat
+from samegrad._ops.arrays import cast, concat, python_number
 from samegrad._tensor import sizes as _sizes
 from samegrad._tensor.axes import counts_examples
 from samegrad._tensor.tensor import Dim, Tensor, TensorLike, convert_to_tensor
@@ -17,17 +17,6 @@ from samegrad._tensor.tensor import Dim, Tensor, TensorLike, convert_to_tensor
 _ops = _core.ops
 # How many elements of the end itself are left out, by mode.
 _MIRRORS = {"REFLECT": 1, "SYMMETRIC": 0}
-
-
-def _python_number(value: TensorLike) -> float:
-    """Return a Python number of a scalar; integers stay exact."""
-    if isinstance(value, int | float):
-        return value
-    number = convert_to_tensor(value)
-    if any(size != 1 for size in number._shape):
-        raise ValueError(f"[convert_to_tensor] one number is needed: got shape {number._shape}.")
-    plain: float = number._item()
-    return plain
 
 
 def pad(tensor: TensorLike, paddings: Any, mode: str = "CONSTANT", constant_values: TensorLike = 0,
@@ -65,7 +54,7 @@ def pad(tensor: TensorLike, paddings: Any, mode: str = "CONSTANT", constant_valu
     pairs = [_sizes.sizes_of(span) for span in spans]
     if _sizes.dim_in(itertools.chain(*pairs)) is None:
         flat = [int(n) for pair_ in pairs for n in pair_]
-        return _ops.pad(x, paddings=flat, value=_python_number(constant_values))
+        return _ops.pad(x, paddings=flat, value=python_number(constant_values))
     for axis, (before, after) in enumerate(pairs):
         parts = [x]
         for size, at in ((before, 0), (after, 2)):

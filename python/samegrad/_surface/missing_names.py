@@ -45,7 +45,6 @@ _RECORDS = "read files with NumPy and make a data.Dataset of the arrays or of a 
 _TEXT = "tensors hold numbers: prepare strings in Python and make a data.Dataset of their numbers"
 _WEIGHTS = "save weights with train.Checkpoint, whole models with keras.Model.save('a.keras')"
 _IMAGES = "prepare images with NumPy or Pillow in Dataset.map"
-_LOG = "write metrics with the --log option or with your own logger"
 _VARIABLES = "make a samegrad.Variable, or a weight with Layer.add_weight"
 _SHARED = "call a layer again where the older program reuses its variables: it has one set of them"
 _COLLECTED = "ask the model: trainable_variables, losses, non_trainable_variables"

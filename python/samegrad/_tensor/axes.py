@@ -30,24 +30,32 @@ def axes_of(x: HasRank, axis: Any) -> list[int]:
     return [whole(a, rule, remedy) for a in (axis if several else [axis])]
 
 
-def axis_of(x: Tensor, axis: Any) -> int:
-    """Return one axis, counted from the first.
+def axis_in(rank: int, axis: Any) -> int:
+    """Return an axis of a tensor of this rank, counted from the first.
 
     Raises:
-        ValueError: There is none such.
+        TypeError: The axis is not an integer.
+        ValueError: The axis is out of range.
+
+    Example:
+        >>> axis_in(2, -1)
+        1
+    """
+    number = whole(axis, "an axis is an integer")
+    if not -rank <= number < rank:
+        raise ValueError(f"[shape] axis must lie in [{-rank}, {rank}): got {number}.")
+    return number % rank
+
+
+def axis_of(x: Tensor, axis: Any) -> int:
+    """Return an axis of a tensor, counted from the first; see `axis_in`.
 
     Example:
         >>> from samegrad._tensor.conversion import convert_to_tensor
         >>> axis_of(convert_to_tensor([[1.0]]), -1)
         1
     """
-    number = whole(axis, "an axis is an integer")
-    if not -x._rank <= number < x._rank:
-        raise ValueError(
-            f"[shape] axis must lie in [{-x._rank}, {x._rank}): got {number} for a tensor of "
-            f"{x._rank} axes."
-        )
-    return number % x._rank
+    return axis_in(x._rank, axis)
 
 
 def counts_examples(x: Tensor, axis: int) -> bool:

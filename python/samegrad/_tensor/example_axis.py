@@ -70,14 +70,3 @@ def examples_axis(tensor: Tensor | Composite) -> int | None:
         )
     place = tensor._example_axis
     return None if place is None else int(place[0])
-
-
-def reshape_sizes(tensor: Tensor) -> list[int]:
-    """Return the sizes as the row `reshape` takes them: -2 for the axis of the examples.
-
-    Example:
-        >>> reshape_sizes(as_examples([[1.0, 2.0]]))
-        [-2, 2]
-    """
-    axis = examples_axis(tensor)
-    return [-2 if i == axis else tensor._dim(i) for i in range(tensor._rank)]

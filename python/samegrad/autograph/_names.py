@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from typing import Any
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 def reads(node: ast.AST | Iterable[ast.AST]) -> set[str]:

@@ -9,7 +9,7 @@ import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Protocol, TextIO
 
 from samegrad._base.file_errors import explained_errors
 from samegrad.cli._errors import CommandError
@@ -17,6 +17,20 @@ from samegrad.train import _files
 
 Record = dict[str, Any]
 LONGEST_LINE = 4096  # bytes
+
+
+class LoggedProgress(Protocol):
+    """Progress of a training that its checkpoints store.
+
+    Attributes:
+        step: Steps done.
+        records: Number of records in the log.
+        log_digest: Hash of the records; "" if there is no log.
+    """
+
+    step: int
+    records: int
+    log_digest: str
 
 
 class RunLog:
@@ -85,6 +99,63 @@ class RunLog:
         if self._file is not None:
             with explained(self._who, "write", self._path):
                 self._file.close()
+
+
+def resume_log(
+    who: str, path: Path | None, progress: LoggedProgress, unit: str,
+    check_record: Callable[[Any], Record],
+) -> RunLog:  # fmt: skip
+    """Open the log of a resumed run with the records that its checkpoint knows.
+
+    A last line that a kill cut short is left out, and so are later records, which come again.
+
+    Args:
+        who: The command, for errors.
+        path: The file, or None.
+        progress: The restored progress of the training.
+        unit: "step" or "iteration", for errors.
+        check_record: Returns a record of the command; ValueError for anything else.
+
+    Returns:
+        The log. Without a file it begins here.
+
+    Raises:
+        CommandError: The file is not a log, or not that of the run that is resumed.
+        OSError: The file cannot be read or written.
+    """
+
+    def read(path: Path) -> list[Record] | None:
+        with explained(who, "read", path):
+            if not path.is_file():
+                return None
+            with path.open("rb") as file:
+                lines = list(iter(lambda: file.readline(LONGEST_LINE), b""))
+        whole = [line for line in lines if line.endswith(b"\n") or len(line) == LONGEST_LINE]
+        count, records = progress.records, []
+        for number, line in enumerate(whole[:count], 1):
+            try:
+                records.append(check_record(json.loads(line)))
+            except (ValueError, KeyError, TypeError, RecursionError) as error:
+                raise CommandError(
+                    f"[{who}] every line of {path} must be a record of a run: got line {number}, "
+                    f"{line[:40]!r}. Resume with another --log file."
+                ) from error
+        if len(records) < count or (not count and whole):
+            raise CommandError(
+                f"[{who}] {path} must hold the {count} records up to the checkpoint's {unit} "
+                f"{progress.step}: got {len(whole)}. Resume with another --log file, which then "
+                "begins there, or give the log of this run."
+            )
+        return records
+
+    def check(records: list[Record]) -> None:
+        if digest_of(records) != progress.log_digest:
+            raise CommandError(
+                f"[{who}] --log must be the log of the run that is resumed: got one with other "
+                f"figures up to {unit} {progress.step}. Give that run's, or a new file."
+            )
+
+    return RunLog(who, path, read, check)
 
 
 def encode(record: Record) -> bytes:

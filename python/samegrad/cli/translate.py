@@ -6,7 +6,6 @@ from step to step and from replica to replica; the loss is divided by those of a
 
 from __future__ import annotations
 
-import functools
 import importlib.util
 import math
 import sys
@@ -28,9 +27,9 @@ from samegrad.cli._earlier_runs import (
 from samegrad.cli._errors import CommandError
 from samegrad.cli._options import TranslateOptions
 from samegrad.cli._processes import is_first, shall_stop
-from samegrad.cli._records import Record, RunLog, digest_of
+from samegrad.cli._records import Record, RunLog, resume_log
 from samegrad.cli._stop import StopSignal
-from samegrad.cli._translate._log import averaged_line, epoch_line, known_records
+from samegrad.cli._translate._log import averaged_line, check_record, epoch_line
 from samegrad.cli._translate._pairs import WHO, Pair, hold_out, read_packages, read_pairs
 from samegrad.cli._translate._precision import notice
 from samegrad.cli._translate._training import AVERAGED, Training
@@ -146,16 +145,7 @@ def _open_log(training: Training, options: TranslateOptions) -> RunLog:
     check_settings(WHO, path, wanted, progress.settings)
     training.check_place(path)
     print(f"Resumed from {path} after step {progress.step}.")
-    known = functools.partial(known_records, last_step=progress.step, count=progress.records)
-
-    def check(records: list[Record]) -> None:
-        if digest_of(records) != progress.log_digest:
-            raise CommandError(
-                f"[{WHO}] --log must be the log of the run that is resumed: got one with other "
-                f"figures up to step {progress.step}. Give that run's, or a new file."
-            )
-
-    return RunLog(WHO, options.log, known, check)
+    return resume_log(WHO, options.log, progress, "step", check_record)
 
 
 def _train_and_report(training: Training, options: TranslateOptions, log: RunLog) -> int:

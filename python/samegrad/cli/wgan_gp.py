@@ -7,7 +7,6 @@ goes unstable, and judgements of the images.
 
 from __future__ import annotations
 
-import functools
 import json
 import sys
 import time
@@ -32,10 +31,10 @@ from samegrad.cli._errors import CommandError
 from samegrad.cli._options import WganGpOptions
 from samegrad.cli._pictures import check_picture
 from samegrad.cli._processes import is_first, shall_stop
-from samegrad.cli._records import Record, RunLog, digest_of
+from samegrad.cli._records import Record, RunLog, resume_log
 from samegrad.cli._stop import StopSignal
 from samegrad.cli._wgan._drawing import draw_curves, draw_grid
-from samegrad.cli._wgan._log import FIGURES, check_plotted, known_records
+from samegrad.cli._wgan._log import FIGURES, check_plotted, check_record
 from samegrad.cli._wgan._quality import Classifier, Images
 from samegrad.cli._wgan._steps import WHO
 from samegrad.cli._wgan._training import Training
@@ -123,17 +122,7 @@ def _open_log(training: Training, options: WganGpOptions) -> RunLog:
     if not options.resume:
         return RunLog(WHO, options.log)
     _resume(training, options)
-    progress = training.progress
-    known = functools.partial(known_records, last_step=progress.step, count=progress.records)
-
-    def check(records: list[Record]) -> None:
-        if digest_of(records) != progress.log_digest:
-            raise CommandError(
-                f"[{WHO}] --log must be the log of the run that is resumed: got one with other "
-                f"figures up to iteration {progress.step}. Give that run's, or a new file."
-            )
-
-    return RunLog(WHO, options.log, known, check)
+    return resume_log(WHO, options.log, training.progress, "iteration", check_record)
 
 
 def _resume(training: Training, options: WganGpOptions) -> None:

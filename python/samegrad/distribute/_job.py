@@ -410,16 +410,15 @@ def end_all(why: str, code: int) -> None:
     _core.abort_world(code)
 
 
-def failed_elsewhere(why: str, seconds: float = 1.0) -> bool:
+def failed_elsewhere(why: str) -> bool:
     """Return True if another rank fails for the same reason within a moment.
 
     Args:
         why: The reason of this rank.
-        seconds: The time to wait for the other ranks, once they have joined the job.
     """
     with contextlib.suppress(Exception):  # where the job cannot be joined, nobody tells
         if join(_LAST_WORDS).size > 1:
-            end = time.monotonic() + seconds
+            end = time.monotonic() + 1.0
             while time.monotonic() < end:
                 if why in _core.world_failure():
                     return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -15,8 +15,9 @@ from samegrad._tensor.host_values import on_host
 from samegrad._tensor.ragged import RaggedTensor
 from samegrad._tensor.sparse import SparseTensor
 from samegrad._tensor.text import Text, leaf_of, text_of
-from samegrad.io._example import Example, Feature
+from samegrad.io._example import Example, Feature, SequenceExample
 
+_Record = TypeVar("_Record", Example, SequenceExample)
 _KINDS = {"string": "bytes_list", "float32": "float_list", "int64": "int64_list"}
 
 
@@ -244,11 +245,11 @@ def _several(examples: list[Example], name: str, spec: Any, kind: DType, who: st
     return _joined([_values(e, name, spec, kind, each) for e, each in pairs], spec, kind)
 
 
-def _example(serialized: Any, who: str) -> Example:
+def _record(kind: type[_Record], serialized: Any, who: str) -> _Record:
     try:
-        return Example.FromString(serialized)
+        return kind.FromString(serialized)
     except ValueError as error:
-        text = str(error).removeprefix("[Example.FromString]")
+        text = str(error).removeprefix(f"[{kind.__name__}.FromString]")
         raise InvalidArgumentError(f"[{who}]{text}") from None
 
 
@@ -288,7 +289,7 @@ def parse_single_example(
             f"[{who}] one record is needed: got shape {text._shape}; see tf.io.parse_example."
         )
     kinds = {each: _kind(spec, each, who) for each, spec in features.items()}
-    example = _example(text, who)
+    example = _record(Example, text, who)
     return {each: _single(example, each, spec, kinds[each], who) for each, spec in features.items()}
 
 
@@ -329,7 +330,7 @@ def parse_example(
     if text._rank > 1:
         raise ValueError(f"[{who}] records must lie along one axis: got shape {text._shape}.")
     kinds = {each: _kind(spec, each, who) for each, spec in features.items()}
-    examples = [_example(row, f"{who}, record {n}") for n, row in enumerate(text)]
+    examples = [_record(Example, row, f"{who}, record {n}") for n, row in enumerate(text)]
     return {
         each: _several(examples, each, spec, kinds[each], who) for each, spec in features.items()
     }

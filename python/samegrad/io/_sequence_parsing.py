@@ -65,7 +65,7 @@ def parse_single_sequence_example(
             f"[{who}] one record is needed: got shape {text._shape}; see "
             "tf.io.parse_sequence_example."
         )
-    record = _record(text, who)
+    record = parsing._record(SequenceExample, text, who)
     context = _context([record], context_features, who, batched=False)
     found = {}
     for key, spec in (sequence_features or {}).items():
@@ -124,7 +124,9 @@ def parse_sequence_example(
     text = text_of(serialized, who, "serialized must be the bytes of records")
     if text._rank != 1:
         raise ValueError(f"[{who}] records must be a vector: got shape {text._shape}.")
-    records = [_record(row, f"{who}, record {n}") for n, row in enumerate(text)]
+    records = [
+        parsing._record(SequenceExample, row, f"{who}, record {n}") for n, row in enumerate(text)
+    ]
     context = _context(records, context_features, who, batched=True)
     found, lengths = {}, {}
     for key, spec in (sequence_features or {}).items():
@@ -142,14 +144,6 @@ def parse_sequence_example(
         else:
             found[key] = _sparse(rows, kind)
     return context, found, lengths
-
-
-def _record(text: Any, who: str) -> SequenceExample:
-    try:
-        return SequenceExample.FromString(text)
-    except ValueError as error:
-        words = str(error).removeprefix("[SequenceExample.FromString]")
-        raise InvalidArgumentError(f"[{who}]{words}") from None
 
 
 def _context(

@@ -10,12 +10,13 @@ import numpy as np
 from samegrad._base.shown import shown
 from samegrad._core import InvalidArgumentError
 from samegrad._ops import complex_arrays as arrays
+from samegrad._tensor.axes import axis_in
 from samegrad._tensor.ragged import RaggedTensor
 from samegrad._tensor.ragged_places import in_rows, known
 from samegrad._tensor.sizes import whole
 from samegrad._tensor.tensor import convert_to_tensor
 from samegrad.ragged._each import as_rows, plain
-from samegrad.ragged._moved import another_axis, place
+from samegrad.ragged._moved import another_axis
 
 Function = Callable[..., Any]
 _WHO = "gather"
@@ -31,7 +32,7 @@ def gather(
         params = plain(params)
     batch = whole(batch_dims)
     batch += (indices._rank if ragged else plain(indices)._rank) if batch < 0 else 0
-    along = place(batch if axis is None else axis, params._rank, _WHO)
+    along = axis_in(params._rank, batch if axis is None else axis)
     if not 0 <= batch <= along:
         raise ValueError(
             f"[{_WHO}] batch_dims must lie in [0, axis]: got batch_dims={shown(batch_dims)} and "

@@ -11,7 +11,7 @@ import numpy as np
 from samegrad._base.shown import shown
 from samegrad._core import InvalidArgumentError
 from samegrad._ops import complex_arrays as arrays
-from samegrad._tensor.axes import axes_of
+from samegrad._tensor.axes import axes_of, axis_in
 from samegrad._tensor.ragged import RaggedTensor
 from samegrad._tensor.ragged_broadcast import beside, check_same_rows, dense_rows
 from samegrad._tensor.ragged_places import in_rows, known
@@ -20,18 +20,6 @@ from samegrad._tensor.tensor import convert_to_tensor
 from samegrad.ragged._each import as_rows, plain
 
 Function = Callable[..., Any]
-
-
-def place(axis: Any, rank: int, who: str) -> int:
-    """An axis counted from the first one.
-
-    Raises:
-        ValueError: There is no such axis.
-    """
-    found = whole(axis, f"the axis of {who} is an integer")
-    if not -rank <= found < rank:
-        raise ValueError(f"[{who}] axis must lie in [{-rank}, {rank}): got {found}.")
-    return found % rank
 
 
 def another_axis(who: str, what: str, remedy: str) -> NotImplementedError:
@@ -71,7 +59,7 @@ def concat(function: Function, values: Any, axis: Any, name: str | None = None) 
     if isinstance(values, RaggedTensor):
         return values
     rows = _ragged(values, "concat")
-    along = place(axis, rows[0]._rank, "concat")
+    along = axis_in(rows[0]._rank, axis)
     if len(rows) == 1:
         return rows[0]
     if along > 1:
@@ -106,7 +94,7 @@ def stack(function: Function, values: Any, axis: Any = 0, name: str | None = Non
     if isinstance(values, RaggedTensor):
         values = [values]
     rows = _ragged(values, "stack")
-    along = place(axis, rows[0]._rank + 1, "stack")
+    along = axis_in(rows[0]._rank + 1, axis)
     if along < 2:
         what = f"axis={along} for rows of shape {rows[0].shape}"
         raise another_axis("stack", what, "concatenate them, or stack their to_tensor()")
@@ -137,7 +125,7 @@ def _bounds(rows: RaggedTensor) -> list[tuple[int, int]]:
 
 def expand_dims(function: Function, input: Any, axis: Any, name: str | None = None) -> Any:
     """A new axis within the values."""
-    along = place(axis, input._rank + 1, "expand_dims")
+    along = axis_in(input._rank + 1, axis)
     if along < 2:
         what = f"axis={along} for rows of shape {input.shape}"
         raise another_axis("expand_dims", what, "pass 2 or more, -1, or take to_tensor()")
@@ -150,7 +138,7 @@ def squeeze(function: Function, input: Any, axis: Any = None, name: str | None =
         raise ValueError(
             f"[squeeze] axis must be given for a ragged tensor: got shape {input.shape}; pass axis."
         )
-    axes = {place(one, input._rank, "squeeze") for one in axes_of(input.flat_values, axis)}
+    axes = {axis_in(input._rank, one) for one in axes_of(input.flat_values, axis)}
     lengths = np.diff(input._ends).tolist()
     if (0 in axes and len(lengths) != 1) or (1 in axes and set(lengths) - {1}):
         raise InvalidArgumentError(
@@ -168,7 +156,7 @@ def reverse(function: Function, tensor: Any, axis: Any, name: str | None = None)
     """Rows, or what is in them, from the last to the first."""
     if not isinstance(axis, list | tuple) and not getattr(axis, "ndim", 0):
         raise TypeError(f"[reverse] axis must be a list of axes: got {shown(axis)}.")
-    axes = {place(one, tensor._rank, "reverse") for one in axes_of(tensor.flat_values, axis)}
+    axes = {axis_in(tensor._rank, one) for one in axes_of(tensor.flat_values, axis)}
     turned = slice(None, None, -1)
     rows = range(tensor.nrows())[turned if 0 in axes else slice(None)]
     chosen = tensor._chosen(rows, turned if 1 in axes else slice(None))
@@ -183,7 +171,7 @@ def split(
     """Rows in parts, or their values along inner axes."""
     if isinstance(num_or_size_splits, int) and num_or_size_splits == 1:
         return [value]
-    along = place(axis, value._rank, "split")
+    along = axis_in(value._rank, axis)
     if along == 1:
         raise ValueError(
             f"[split] a ragged axis cannot be split: got axis=1 for shape "

@@ -9,6 +9,7 @@ import numpy as np
 
 from samegrad._base.shown import shown
 from samegrad._ops import complex_arrays as arrays
+from samegrad._tensor.axes import axis_in
 from samegrad._tensor.ragged import RaggedTensor
 from samegrad._tensor.ragged_broadcast import fitted
 from samegrad._tensor.ragged_places import in_rows, known
@@ -16,17 +17,16 @@ from samegrad._tensor.tensor import Tensor, convert_to_tensor
 from samegrad.math import _complex as mathematics
 from samegrad.math import _reductions, _segments
 from samegrad.ragged._each import as_rows, name_of
-from samegrad.ragged._moved import place
 
 Function = Callable[..., Any]
 
 
-def _axes(rows: RaggedTensor, axis: Any, who: str) -> list[int]:
+def _axes(rows: RaggedTensor, axis: Any) -> list[int]:
     """The axes from the last to the first: each is reduced for itself."""
     if isinstance(axis, Tensor):
         axis = known(axis, "axes").tolist()
     given = axis if isinstance(axis, list | tuple | np.ndarray) else [axis]
-    return sorted({place(one, rows._rank, who) for one in given}, reverse=True)
+    return sorted({axis_in(rows._rank, one) for one in given}, reverse=True)
 
 
 def _segment_of(rows: RaggedTensor, axis: int) -> tuple[np.ndarray[Any, Any], int]:
@@ -45,7 +45,7 @@ def _reduced(
         found = dense(values.flat_values, None)
         return arrays.reshape(found, [1] * values._rank) if keepdims else found
     found = values
-    for one in _axes(values, axis, who):
+    for one in _axes(values, axis):
         if not isinstance(found, RaggedTensor):
             found = dense(found, one, keepdims)
         elif one > 1:
@@ -128,8 +128,8 @@ def _spread(found: Any, rows: RaggedTensor, axes: list[int]) -> Any:
     return in_rows(merged, np.broadcast_to(flat, row.shape))
 
 
-def _all_axes(rows: RaggedTensor, axis: Any, who: str) -> list[int]:
-    return _axes(rows, list(range(rows._rank)) if axis is None else axis, who)
+def _all_axes(rows: RaggedTensor, axis: Any) -> list[int]:
+    return _axes(rows, list(range(rows._rank)) if axis is None else axis)
 
 
 def _without(found: Any, axes: list[int], keepdims: Any) -> Any:
@@ -147,7 +147,7 @@ def variance(
 ) -> Any:  # fmt: skip
     """The mean of squared differences from the mean, or its root."""
     who = name_of(function)
-    axes = _all_axes(input_tensor, axis, who)
+    axes = _all_axes(input_tensor, axis)
     values = input_tensor.flat_values
     if "float" not in values._dtype:
         values = arrays.cast(values, "float64")
@@ -177,7 +177,7 @@ def softmax(
     function: Function, logits: Any, axis: Any = None, name: str | None = None
 ) -> RaggedTensor:
     """Exponentials that add up to 1 along an axis; of rows by default the last one."""
-    along = place(-1 if axis is None else axis, logits._rank, "softmax")
+    along = axis_in(logits._rank, -1 if axis is None else axis)
     if along > 1:
         return as_rows(logits, function(logits.flat_values, along - 1), "softmax")
     if "float" not in logits._dtype:
@@ -193,7 +193,7 @@ def logsumexp(
 ) -> Any:  # fmt: skip
     """The logarithm of the sum of exponentials."""
     who = name_of(function)
-    axes = _all_axes(input_tensor, axis, who)
+    axes = _all_axes(input_tensor, axis)
     largest, powers = _exponentials(input_tensor, axes, who)
     total = _sum(powers, axes, True)
     if isinstance(total, RaggedTensor):
@@ -207,7 +207,7 @@ def cumsum(
     name: str | None = None,
 ) -> Any:  # fmt: skip
     """Running sums of each row, of each place in rows, or within values."""
-    along = place(axis, x._rank, "cumsum")
+    along = axis_in(x._rank, axis)
     if along > 1:
         return as_rows(x, function(x.flat_values, along - 1, exclusive, reverse), "cumsum")
     made = function(x.to_tensor(), along, exclusive, reverse)

@@ -12,8 +12,9 @@ from samegrad._base.shown import shown
 from samegrad._ops.arrays import concat as dense_concat
 from samegrad._ops.gather import gather
 from samegrad._ops.scatter import tensor_scatter_nd_add
+from samegrad._tensor.axes import axis_in
 from samegrad._tensor.conversion import convert_to_tensor
-from samegrad._tensor.sizes import sizes_of, whole
+from samegrad._tensor.sizes import sizes_of
 from samegrad._tensor.sparse import SparseTensor
 from samegrad._tensor.tensor import Tensor
 from samegrad._tensor.text import Text, of_bytes
@@ -215,10 +216,7 @@ def _axis_of(who: str, parts: list[SparseTensor], axis: Any) -> int:
         raise InvalidArgumentError(
             f"[{who}] sparse tensors must have the same number of axes: got {ranks}."
         )
-    at, rank = whole(axis, "axis must be an integer", "pass an int"), ranks[0]
-    if not -rank <= at < rank:
-        raise InvalidArgumentError(f"[{who}] axis must lie in [{-rank}, {rank}): got {at}.")
-    return at % rank
+    return axis_in(ranks[0], axis)
 
 
 def _one_list(parts: list[SparseTensor]) -> Any:

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from samegrad import math
 from samegrad._base.shown import shown
-from samegrad._tensor.axes import axes_of
-from samegrad._tensor.sizes import sizes_of, whole
+from samegrad._tensor.axes import axes_of, axis_in
+from samegrad._tensor.sizes import sizes_of
 from samegrad._tensor.sparse import SparseTensor
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
 from samegrad._tensor.text import Text
@@ -116,7 +116,7 @@ def expand_dims(sp_input: SparseTensor, axis: Any = None, name: str | None = Non
     who = "tf.sparse.expand_dims"
     found = sparse(sp_input, who)
     rank = len(found._shape)
-    at = _inside(who, rank + 1, -1 if axis is None else whole(axis))
+    at = axis_in(rank + 1, -1 if axis is None else axis)
     places = np.insert(found.indices.numpy(), at, 0, axis=1)
     return SparseTensor(places, found.values, np.insert(found._shape, at, 1))
 
@@ -217,7 +217,7 @@ def _reduced(
     if isinstance(found.values, Text):
         raise WrongTypeError(f"[{who}] values must be numbers: got strings.")
     places, shape = found.checked(who)[0], np.array(found._shape, np.int64)
-    over = [_inside(who, len(shape), number) for number in axes_of(found, axis)]
+    over = [axis_in(len(shape), number) for number in axes_of(found, axis)]
     sizes = shape.copy()
     sizes[list(over)] = 1
     moved = np.where(np.isin(np.arange(len(shape)), over), 0, places).reshape(places.shape)
@@ -229,12 +229,6 @@ def _reduced(
         left = np.delete(np.arange(len(shape)), over)
         result = SparseTensor(result.indices.numpy()[:, left], made, sizes[left])
     return result if few else _dense(result, made)
-
-
-def _inside(who: str, rank: int, axis: int) -> int:
-    if not -rank <= axis < rank:
-        raise InvalidArgumentError(f"[{who}] axis must lie in [{-rank}, {rank}): got {axis}.")
-    return axis % rank
 
 
 def _dense(few: SparseTensor, values: Tensor) -> Tensor:

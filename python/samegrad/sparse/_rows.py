@@ -13,6 +13,7 @@ from samegrad._base.shown import shown
 from samegrad._ops.arrays import concat as dense_concat
 from samegrad._ops.creation import fill, ones
 from samegrad._ops.gather import gather
+from samegrad._tensor.axes import axis_in
 from samegrad._tensor.sizes import sizes_of, whole
 from samegrad._tensor.sparse import SparseTensor
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
@@ -21,7 +22,6 @@ from samegrad.errors import InvalidArgumentError, WrongTypeError
 from samegrad.sparse._dense import sparse
 from samegrad.sparse._joined import slice as sparse_slice
 from samegrad.sparse._joined import taken
-from samegrad.sparse._reduced import _inside
 
 Array = NDArray[Any]
 
@@ -317,7 +317,7 @@ def split(
     """
     who = "tf.sparse.split"
     found, parts = sparse(sp_input, who), whole(num_split)
-    at = _inside(who, len(found._shape), whole(axis))
+    at = axis_in(len(found._shape), axis)
     if not 1 <= parts <= found._shape[at]:
         raise InvalidArgumentError(
             f"[{who}] num_split must lie between 1 and the size of the axis, {found._shape[at]}: "

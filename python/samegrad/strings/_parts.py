@@ -14,7 +14,7 @@ from samegrad._base.shown import shown
 from samegrad._core import InvalidArgumentError
 from samegrad._ops.host_arrays import host_arrays
 from samegrad._tensor import text as texts
-from samegrad._tensor.axes import axes_of
+from samegrad._tensor.axes import axes_of, axis_in
 from samegrad._tensor.conversion import Tensor, convert_to_tensor
 from samegrad._tensor.host_values import on_host
 from samegrad._tensor.ragged import RaggedTensor
@@ -309,7 +309,7 @@ def reduce_join(
         return _joined_rows(inputs, axis, keepdims, mark)
     found = text_of(inputs, who, "inputs must be strings")
     array = found.encoded
-    axes = [_place(number, array.ndim, who) for number in axes_of(found, axis)]
+    axes = [axis_in(array.ndim, number) for number in axes_of(found, axis)]
     if axis is not None:
         axes.reverse()  # the first one named is joined first
     kept = [n for number, n in enumerate(array.shape) if number not in axes]
@@ -371,7 +371,7 @@ def _joined_rows(rows: RaggedTensor, axis: Any, keepdims: bool, mark: bytes) -> 
             f"[{who}] inputs must be strings, in rows: got {rows._dtype} of shape {rows.shape}; "
             "see tf.strings.as_string and to_tensor."
         )
-    axes = [0, 1] if axis is None else [_place(number, 2, who) for number in axes_of(rows, axis)]
+    axes = [0, 1] if axis is None else [axis_in(2, number) for number in axes_of(rows, axis)]
     parts: list[list[bytes]] = rows.to_list()
     if axes == [0, 1]:
         joined = [mark.join(part for row in parts for part in row)]
@@ -388,12 +388,6 @@ def _joined_rows(rows: RaggedTensor, axis: Any, keepdims: bool, mark: bytes) -> 
     if not keepdims:
         return of_bytes(made.reshape([] if len(axes) == 2 else [-1]))
     return of_bytes(made.reshape([1 if number in axes else -1 for number in range(2)]))
-
-
-def _place(axis: int, rank: int, who: str) -> int:
-    if not -rank <= axis < rank:
-        raise ValueError(f"[{who}] axis must lie in [{-rank}, {rank}): got {axis}.")
-    return axis % rank
 
 
 def ngrams(

@@ -8,7 +8,7 @@ from keras.src.backend.common.dtypes import result_type
 from keras.src.backend.common.variables import is_float_dtype
 
 import samegrad as tf
-from samegrad import math
+from samegrad import image
 from samegrad._keras.conversion import convert_to_tensor
 from samegrad._keras.image.layout import Layout, images_of
 from samegrad._tensor.tensor import Tensor
@@ -51,24 +51,7 @@ def rgb_to_hsv(images: Any, data_format: str | None = None) -> Tensor:
         ValueError: The values are not images of floats.
     """
     x, layout = _floats(images, data_format)
-    red, green, blue = tf.unstack(x, axis=-1)
-    value = tf.reduce_max(x, axis=-1)
-    span = value - tf.reduce_min(x, axis=-1)
-    zero = tf.zeros_like(value)
-    saturation = tf.where(value > 0.0, math.divide_no_nan(span, value), zero)
-    sixth = math.divide_no_nan(tf.ones_like(span), span * 6.0)
-    hue = tf.where(
-        tf.equal(red, value),
-        (green - blue) * sixth,
-        tf.where(
-            tf.equal(green, value),
-            (blue - red) * sixth + 2.0 / 6.0,
-            (red - green) * sixth + 4.0 / 6.0,
-        ),
-    )
-    hue = tf.where(span > 0.0, hue, zero)
-    hue = tf.where(hue < 0.0, hue + 1.0, hue)
-    return layout.put_back(tf.stack([hue, saturation, value], axis=-1))
+    return layout.put_back(image.rgb_to_hsv(x))
 
 
 def hsv_to_rgb(images: Any, data_format: str | None = None) -> Tensor:
@@ -78,13 +61,4 @@ def hsv_to_rgb(images: Any, data_format: str | None = None) -> Tensor:
         ValueError: The values are not images of floats.
     """
     x, layout = _floats(images, data_format)
-    hue, saturation, value = tf.unstack(x, axis=-1)
-    turn = hue * 6.0
-    shares = (
-        tf.abs(turn - 3.0) - 1.0,
-        2.0 - tf.abs(turn - 2.0),
-        2.0 - tf.abs(turn - 4.0),
-    )
-    less = 1.0 - saturation
-    parts = [(less + saturation * tf.clip_by_value(s, 0.0, 1.0)) * value for s in shares]
-    return layout.put_back(tf.stack(parts, axis=-1))
+    return layout.put_back(image.hsv_to_rgb(x))

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
-from samegrad.cli._errors import CommandError
-from samegrad.cli._records import LONGEST_LINE, Record, explained
-from samegrad.cli._translate._pairs import WHO
+from samegrad.cli._records import Record
 
 _OF_STEPS = ("loss", "tokens", "sentences")
 _OF_EPOCHS = (
@@ -16,48 +13,8 @@ _OF_EPOCHS = (
 )  # fmt: skip
 
 
-def known_records(path: Path, last_step: int, count: int) -> list[Record] | None:
-    """Return the records that a checkpoint knows; None if there is no file.
-
-    A last line that a kill cut short is left out, and so are later steps, which come again.
-
-    Args:
-        path: The log.
-        last_step: The last step that the checkpoint knows.
-        count: How many records it knows; 0: the run had no log.
-
-    Raises:
-        CommandError: The file is not a log, or lacks some.
-        OSError: It cannot be read.
-    """
-    with explained(WHO, "read", path):
-        if not path.is_file():
-            return None
-        with path.open("rb") as file:
-            lines = list(iter(lambda: file.readline(LONGEST_LINE), b""))
-    whole = [line for line in lines if line.endswith(b"\n") or len(line) == LONGEST_LINE]
-    records = [_read(path, number, line) for number, line in enumerate(whole[:count], 1)]
-    if len(records) < count or (not count and whole):
-        raise CommandError(
-            f"[{WHO}] {path} must hold the {count} records up to the checkpoint's step "
-            f"{last_step}: got {len(whole)}. Resume with another --log file, which then begins "
-            "there, or give the log of this run."
-        )
-    return records
-
-
-def _read(path: Path, number: int, line: bytes) -> Record:
-    try:
-        return _checked(json.loads(line))
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise CommandError(
-            f"[{WHO}] every line of {path} must be a record of a run: got line {number}, "
-            f"{line[:40]!r}. Resume with another --log file."
-        ) from error
-
-
-def _checked(record: Any) -> Record:
-    """A record of a step or of an epoch; ValueError for anything else."""
+def check_record(record: Any) -> Record:
+    """Return a record of a step or of an epoch; ValueError for anything else."""
     numbers = _OF_EPOCHS if "held_out_perplexity" in record else _OF_STEPS
     for name in ("step", "epoch"):
         if type(record[name]) is not int or record[name] < 1:
