@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "ir/op_def.h"
 #include "ops/attributes.h"
+#include "ops/stacked_iterations.h"
 
 namespace samegrad {
 namespace {
@@ -54,6 +55,10 @@ class VaryingOrigin {
     const ValueInfo& info = graph.values[value];
     if (info.source != Source::kNode) return of_source(scope, info);
     const Node& node = graph.nodes[info.node()];
+    if (draws_per_replica(graph, node)) {
+      return named(graph, node,
+                   "draws other numbers on each replica, as its result has no examples");
+    }
     if (const Value own = own_operand(graph, node); own != kNoValue) return of(scope, own);
     return node.op->has(kControl) ? of_control(scope, node) : of_node(graph, node);
   }
@@ -65,6 +70,12 @@ class VaryingOrigin {
       if (own && (node.op->reads(k) || node.op->has(kRandomOp))) return node.inputs[k];
     }
     return kNoValue;
+  }
+
+  // True if the rows are numbered by the replica, and not by the examples.
+  static bool draws_per_replica(const Graph& graph, const Node& node) {
+    const Node* source = node.inputs.empty() ? nullptr : graph.producer(node.inputs.back());
+    return node.op->has(kRandomOp) && source && source->op->has(kReplicaDependent);
   }
 
   static BitsReason of_source(const GraphScope& scope, const ValueInfo& info) {
@@ -81,6 +92,16 @@ class VaryingOrigin {
 
   // A value that an iteration makes kVarying has its origin in the body.
   static BitsReason of_control(const GraphScope& scope, const Node& node) {
+    if (node.attrs.get_if<StackRoundsAttrs>()) {
+      const Node* loop = scope.graph.producer(node.inputs[0]);
+      if (loop && loop->op->has(kControl)) return of_control(scope, *loop);
+    }
+    const auto* rows = node.attrs.get_if<ReplayAttrs>();
+    if (rows && rows->varying && rows->forward) {
+      BitsReason reason = named(scope.graph, node, "");
+      reason.text = "a loop over rows has as many iterations as the replica has examples";
+      return reason;
+    }
     const auto* control = node.attrs.get_if<ControlAttrs>();
     if (control && control->varying) {
       return named(scope.graph, node, "has a condition that differs between replicas");

@@ -101,6 +101,18 @@ def test_the_loss_divided_by_the_global_batch_and_its_gradients_keep_the_bits() 
             lambda rows: all_reduced(tf.reduce_sum(tf.nn.softmax(rows, axis=0)[:, 0] * rows[:, 1])),
             "softmax is computed from one replica's batch",
         ),
+        (
+            lambda rows: all_reduced(tf.reduce_sum(rows * tf.random.uniform([]))),
+            "random_uniform draws other numbers on each replica",
+        ),
+        (
+            lambda rows: all_reduced(tf.reduce_sum(tf.map_fn(tf.reduce_sum, rows))),
+            "a loop over rows has as many iterations as the replica has examples",
+        ),
+        (
+            lambda rows: all_reduced(tf.foldl(tf.add, rows, tf.zeros(2))),
+            "a loop over rows has as many iterations as the replica has examples",
+        ),
     ],
 )
 def test_what_departs_is_named_with_its_line(fn, reason: str) -> None:
