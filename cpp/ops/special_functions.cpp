@@ -213,6 +213,7 @@ double digamma(double x) {
 double zeta(double s, double q) {
   if (std::isnan(s) || std::isnan(q) || s < 1) return kNan;
   if (s == 1) return kInfinity;
+  if (q == kInfinity) return 0;
   if (q <= 0 && is_whole(q)) return kInfinity;
   if (q <= 0 && !is_whole(s)) return kNan;
   if (q < -1e5) return kNan;  // too many terms
@@ -221,7 +222,8 @@ double zeta(double s, double q) {
   for (; at <= 10 + s; at += 1) {
     const double term = scalar::pow(at, -s);
     sum += term;
-    if (at > 1 && term < kEpsilon * kEpsilon * std::abs(sum)) return sum;
+    // Also of zeros: a large s makes all terms too small, and there are more than anyone waits for.
+    if (at > 1 && !(term > kEpsilon * kEpsilon * std::abs(sum))) return sum;
   }
   const double power = scalar::pow(at, -s);
   sum += power * at / (s - 1) + 0.5 * power;

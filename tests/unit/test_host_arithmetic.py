@@ -33,7 +33,7 @@ UNSCANNED = (
 )
 
 EXACT = {
-    "math": "ceil factorial inf isfinite isqrt nan pi prod sqrt",
+    "math": "ceil inf isfinite isqrt nan pi prod sqrt",
     "numpy": (
         # types, constants, settings
         "__file__ __version__ bool_ complex64 complexfloating dtype errstate finfo float32 float64 "
@@ -63,8 +63,6 @@ REVIEWED = {
     ("_control/assertions.py", "numpy.array2string"): DISPLAYED,
     ("_keras/epochs.py", "numpy.random.get_state"): INTEGERS,
     ("_keras/linalg/decompositions.py", "numpy.linalg.eig"): "LAPACK's: the engine has no other",
-    ("_keras/numpy/elementwise.py", "(2 * j - 1) ** 2"): INTEGERS,
-    ("_keras/numpy/elementwise.py", "math.factorial(k) ** 2"): INTEGERS,
     ("_keras/older/backend.py", "(1.0 - y) ** gamma"): TENSORS,
     ("_keras/random.py", "(1.0 + x / tf.sqrt(9.0 * third)) ** 3"): TENSORS,
     (

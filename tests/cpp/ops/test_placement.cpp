@@ -84,6 +84,12 @@ TEST("a value of fixed size that no example is read for is replicated") {
   CHECK_EQ(p.of("full_sizes", {p.rows}, FullSizesAttrs{{1.5}, {2, examples}}), "rows");
 }
 
+TEST("numbers of rows are rows of the global batch") {
+  Program p;
+  CHECK_EQ(p.of("row_numbers", {p.rows}), "rows");
+  CHECK_EQ(p.of("row_numbers", {p.weight}), "replicated");
+}
+
 TEST("a value with a size of the replica's own is its own, whatever it is made of") {
   Program p;
   const std::int64_t examples = kSymbols + p.graph.type(p.rows).batch.symbol;

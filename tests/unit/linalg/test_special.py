@@ -146,3 +146,14 @@ def test_shifts_stop_at_the_last_bit():
 def test_floats_have_no_bits():
     with pytest.raises(TypeError, match="needs integers: got float32"):
         tf.bitwise.bitwise_and([1.0], [2.0])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_zeta_of_any_numbers_comes_to_an_end(dtype: str) -> None:
+    ends = [np.inf, -np.inf, np.nan, 0.0, -1.0, 1.0, 2.0, 0.5, 1e20, 1e30, -1e30]
+    s, q = (x.ravel() for x in np.meshgrid(ends, ends))
+    found = tf.math.zeta(tf.constant(s, dtype), tf.constant(q, dtype)).numpy()
+    known = {(np.inf, 2.0): 0.0, (1e20, 1.0): 1.0, (1e30, 0.5): np.inf, (2.0, np.inf): 0.0}
+    for (one, other), value in known.items():
+        assert found[(s == one) & (q == other)] == value
+    assert tf.math.polygamma(tf.constant(s, dtype), tf.constant(q, dtype)).shape == s.shape
