@@ -14,6 +14,7 @@ import os
 import signal
 import tempfile
 import time
+import traceback
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -70,6 +71,8 @@ def start(folder: Path, replicas: int, save_s: float, last: int, end: float) -> 
                 if saved_at >= end:
                     break
         code = 0
+    except Exception:
+        traceback.print_exc()
     finally:
         os._exit(code)
 
@@ -97,7 +100,8 @@ def run(parent: Path, minutes: float, save_s: float, kill_s: float, seed: int) -
         process = start(disturbed, random.choice((1, 2, 3, 4)), save_s, FOREVER, end + 2 * save_s)
         time.sleep(min(left, kill_s * random.uniform(0.5, 1.5)))
         os.kill(process, signal.SIGKILL)
-        os.waitpid(process, 0)
+        _, status = os.waitpid(process, 0)
+        assert os.WIFSIGNALED(status), status  # it did not end by itself before
         kills += 1
     finish(untouched)
     log = logged(whole)
