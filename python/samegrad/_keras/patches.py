@@ -293,6 +293,25 @@ _CHANGES: dict[str, list[Text | Span]] = {
             'str(parent.__module__).startswith("samegrad.")',
         ),
     ],
+    # Datasets of samegrad in split_dataset; `batch` is one of their nodes.
+    "keras.src.utils.dataset_utils": [
+        Text(
+            '            "tensorflow.python.data",  # TF classic\n'
+            '            "tensorflow.data",  # newer TF paths\n',
+            '            "samegrad.data",\n',
+        ),
+        Text(
+            "        is_tensorflow_tensor,\n    )\n",
+            "        is_torch_tensor,\n    )\n    from samegrad import is_tensor as "
+            "is_tensorflow_tensor\n",
+        ),
+        Text(
+            '    return hasattr(dataset, "_batch_size")\n',
+            "    from samegrad.data._nodes import BatchNode\n\n"
+            "    return isinstance(dataset._node, BatchNode)\n",
+        ),
+        Text("dataset._batch_size", "dataset._node._size"),
+    ],
     # The functions of tf.keras.backend run on samegrad.
     "keras.src.legacy.backend": [
         Text(
