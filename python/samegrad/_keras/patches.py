@@ -128,6 +128,11 @@ _CHANGES: dict[str, list[Text | Span]] = {
         importing("from keras.src.saving.keras_saveable import KerasSaveable\n"),
         converting("self.call(*args, **kwargs)"),
         Text("call_fn = self.call\n", "call_fn = converted(self.call)\n"),
+        Text(
+            "            raise new_e.with_traceback(e.__traceback__) from None\n",
+            '            new_e.__notes__ = [*getattr(e, "__notes__", ())]\n'
+            "            raise new_e.with_traceback(e.__traceback__) from None\n",
+        ),
     ],
     # Means are over the examples of all replicas; an axis that counts examples has no fixed size.
     "keras.src.losses.loss": [

@@ -242,7 +242,7 @@ def expand_dims(input: TensorLike, axis: int, name: str | None = None) -> Tensor
         A tensor with one more axis, in the dtype of `input`.
 
     Raises:
-        InvalidArgumentError: The axis lies outside of the result's.
+        InvalidArgumentError: The result has no such axis.
 
     Example:
         >>> expand_dims([1.0, 2.0], 1).numpy()

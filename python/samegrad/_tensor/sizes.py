@@ -120,7 +120,7 @@ def whole(value: Any, rule: str = _SIZE_RULE, remedy: str = "pass an int") -> in
 
 
 def index_number(value: Any, rule: str, remedy: str = "pass an int") -> int:
-    """Convert an index, or a bound of a slice, to an integer; a bool is none, as in TensorFlow.
+    """Convert an index, or a bound of a slice, to an integer; reject bools, as TensorFlow does.
 
     Raises:
         TypeError: The value is a bool, or another value that is not an integer.
