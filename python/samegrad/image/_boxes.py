@@ -250,33 +250,41 @@ def _suppressed(
         )
     if not 0 <= overlap <= 1:
         raise ValueError(f"[{who}] iou_threshold must lie in [0, 1]: got {overlap}.")
-    low = np.minimum(corners[:, :2], corners[:, 2:])
-    high = np.maximum(corners[:, :2], corners[:, 2:])
+    left = np.flatnonzero(rest > least)
+    boxes, rest = _sides_and_areas(corners[left]), rest[left]
     chosen: list[int] = []
     kept: list[float] = []
-    open_ = rest > least
     count = whole(most)
-    while open_.any() and len(chosen) < count:
-        best = int(np.argmax(np.where(open_, rest, -np.inf)))
-        open_[best] = False
-        chosen.append(best)
+    while left.size and len(chosen) < count:
+        best = int(np.argmax(rest))
+        chosen.append(int(left[best]))
         kept.append(float(rest[best]))
-        shared = _overlaps(low, high, best)
+        shared = _overlaps(boxes, boxes[:, best])
         if sigma > 0:
-            rest = np.where(open_, rest * exp(-0.5 * shared**2 / sigma), rest).astype(np.float32)
-            open_ &= rest > least
+            rest = np.asarray(rest * exp(-0.5 * shared**2 / sigma), np.float32)
+            open_ = rest > least
         else:
-            open_ &= shared <= overlap
+            open_ = shared <= overlap
+        open_[best] = False
+        boxes, rest, left = boxes.compress(open_, 1), rest[open_], left[open_]
     return chosen, kept
 
 
-def _overlaps(low: np.ndarray, high: np.ndarray, one: int) -> np.ndarray:
+def _sides_and_areas(corners: np.ndarray) -> np.ndarray:
+    """Return the lower and upper end of each box along both axes, and its area: [5, boxes]."""
+    low = np.minimum(corners[:, :2], corners[:, 2:]).T
+    high = np.maximum(corners[:, :2], corners[:, 2:]).T
+    sides = high - low
+    return np.concatenate([low, high, sides[:1] * sides[1:]])
+
+
+def _overlaps(boxes: np.ndarray, one: np.ndarray) -> np.ndarray:
     """Return the common part of a box and each other, divided by their union."""
-    areas = np.prod(high - low, axis=1)
-    sides = np.maximum(np.minimum(high, high[one]) - np.maximum(low, low[one]), 0)
-    common = np.prod(sides, axis=1)
-    union = areas + areas[one] - common
-    valid = (areas > 0) & (areas[one] > 0)
+    begin, end = np.maximum(boxes[:2], one[:2, None]), np.minimum(boxes[2:4], one[2:4, None])
+    sides = np.maximum(end - begin, 0)
+    common = sides[0] * sides[1]
+    union = boxes[4] + one[4] - common
+    valid = (boxes[4] > 0) & (one[4] > 0)
     shared: np.ndarray = np.where(valid, common / np.where(union > 0, union, 1), 0)
     return shared
 

@@ -142,3 +142,14 @@ def test_a_pipeline_of_files_knows_no_threads(tmp_path):
     expected = run(None)
     assert len(expected) == 40 * 8 * 9 * 3 * 4
     assert {run(1), run(2), run(8), run(tf.data.AUTOTUNE)} == {expected}
+
+
+def test_suppression_takes_equal_scores_in_order_and_keeps_boxes_without_area():
+    boxes = np.float32([[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3, 3], [3, 3, 2, 2], [5, 5, 5, 6]])
+    scores = np.float32([0.5, 0.5, 0.1, 0.1, 0.3])
+    assert tf.image.non_max_suppression(boxes, scores, 9).numpy().tolist() == [0, 4, 2]
+    soft, kept = tf.image.non_max_suppression_with_scores(boxes, scores, 9, soft_nms_sigma=0.5)
+    assert soft.numpy().tolist() == [0, 4, 1, 2, 3]  # as TensorFlow 2.21
+    np.testing.assert_allclose(kept, [0.5, 0.3, 0.22242905, 0.1, 0.03678795], rtol=1e-6)
+    scores[0] = np.nan
+    assert tf.image.non_max_suppression(boxes, scores, 9).numpy().tolist() == [1, 4, 2]
