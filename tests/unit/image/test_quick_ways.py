@@ -153,3 +153,27 @@ def test_suppression_takes_equal_scores_in_order_and_keeps_boxes_without_area():
     np.testing.assert_allclose(kept, [0.5, 0.3, 0.22242905, 0.1, 0.03678795], rtol=1e-6)
     scores[0] = np.nan
     assert tf.image.non_max_suppression(boxes, scores, 9).numpy().tolist() == [1, 4, 2]
+
+
+@pytest.mark.parametrize(("size", "stride", "rate"), [(2, 2, 1), (2, 3, 1), (2, 3, 2), (1, 1, 1)])
+def test_patches_that_do_not_overlap_have_the_bits_of_slices(size, stride, rate):
+    x = tf.constant(RNG.normal(size=(2, 7, 8, 3)).astype("float32"))
+    count = [(n - (size - 1) * rate - 1) // stride + 1 for n in (7, 8)]
+
+    def slices(x: Any) -> Any:
+        starts = [(i * rate, j * rate) for i in range(size) for j in range(size)]
+        parts = [x[:, i::stride, j::stride][:, : count[0], : count[1]] for i, j in starts]
+        return tf.concat(parts, -1)
+
+    def patches(x: Any) -> Any:
+        grid = ([1, n, n, 1] for n in (size, stride, rate))
+        return tf.image.extract_patches(x, *grid, "VALID")
+
+    weights = RNG.choice(np.float32([-0.0, 0.0, 1.5]), slices(x).shape)  # zeros of both signs
+    found = []
+    for function in (slices, patches):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            made = function(x)
+        found.append(made.numpy().tobytes() + tape.gradient(made, x, weights).numpy().tobytes())
+    assert found[0] == found[1]
