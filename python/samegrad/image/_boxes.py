@@ -8,9 +8,10 @@ import numpy as np
 
 from samegrad import math
 from samegrad._core import InvalidArgumentError
-from samegrad._ops.arrays import cast, concat, reshape, stack, where
+from samegrad._ops.arrays import cast, concat, reshape, where
+from samegrad._ops.creation import range_
 from samegrad._ops.elementary import exp
-from samegrad._ops.gather import gather, gather_nd
+from samegrad._ops.gather import gather
 from samegrad._ops.padding import pad
 from samegrad._tensor.sizes import sizes_of, whole
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
@@ -146,11 +147,11 @@ def crop_and_resize(
     sizes = [whole(n) for n in sizes_of(crop_size)]
     rows = _places(corners[:, 0], corners[:, 2], sizes[0], int(x.shape[1]))
     columns = _places(corners[:, 1], corners[:, 3], sizes[1], int(x.shape[2]))
-    owner = reshape(cast(owners, "int32"), [-1, 1, 1])
+    first_rows = gather(range_(x.shape[0], dtype="int64") * int(x.shape[1]), cast(owners, "int32"))
     if method == "nearest":
-        found = _picked(x, owner, math.floor(rows + 0.5), math.floor(columns + 0.5))
+        found = _picked(x, first_rows, math.floor(rows + 0.5), math.floor(columns + 0.5))
     else:
-        found = _between(x, owner, rows, columns)
+        found = _between(x, first_rows, rows, columns)
     inside = _within(rows, int(x.shape[1]))[:, :, None] & _within(columns, int(x.shape[2]))[:, None]
     return where(inside[..., None], found, float(extrapolation_value))
 
@@ -167,24 +168,24 @@ def _within(places: Tensor, size: int) -> Tensor:
     return math.logical_and(places >= 0.0, places <= float(size - 1))
 
 
-def _picked(x: Tensor, owner: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+def _picked(x: Tensor, first_rows: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
     def limited(places: Tensor, size: int) -> Tensor:
-        return cast(math.maximum(math.minimum(places, float(size - 1)), 0.0), "int32")
+        return cast(math.maximum(math.minimum(places, float(size - 1)), 0.0), "int64")
 
-    i = limited(rows, int(x.shape[1]))[:, :, None]
-    j = limited(columns, int(x.shape[2]))[:, None]
-    zero = (i + j) * 0
-    return gather_nd(x, stack([owner + zero, i + zero, j + zero], -1))
+    n, height, width, channels = x.shape
+    lines = first_rows[:, None] + limited(rows, int(height))
+    pixels = (lines * int(width))[:, :, None] + limited(columns, int(width))[:, None]
+    return gather(reshape(x, [n * int(height) * int(width), channels]), pixels)
 
 
-def _between(x: Tensor, owner: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+def _between(x: Tensor, first_rows: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
     top, left = math.floor(rows), math.floor(columns)
     below, right = math.ceil(rows), math.ceil(columns)
     down, across = (rows - top)[:, :, None, None], (columns - left)[:, None, :, None]
-    upper = _picked(x, owner, top, left)
-    upper = upper + (_picked(x, owner, top, right) - upper) * across
-    lower = _picked(x, owner, below, left)
-    lower = lower + (_picked(x, owner, below, right) - lower) * across
+    upper = _picked(x, first_rows, top, left)
+    upper = upper + (_picked(x, first_rows, top, right) - upper) * across
+    lower = _picked(x, first_rows, below, left)
+    lower = lower + (_picked(x, first_rows, below, right) - lower) * across
     return upper + (lower - upper) * down
 
 

@@ -177,3 +177,9 @@ def test_patches_that_do_not_overlap_have_the_bits_of_slices(size, stride, rate)
             made = function(x)
         found.append(made.numpy().tobytes() + tape.gradient(made, x, weights).numpy().tobytes())
     assert found[0] == found[1]
+
+
+def test_cut_boxes_name_an_image_that_does_not_exist():
+    image = np.zeros((2, 4, 4, 1), np.float32)
+    with pytest.raises(ValueError, match=r"must lie in \[0, 2\): got 2 at position \(1,\)"):
+        tf.image.crop_and_resize(image, [[0, 0, 1, 1.0]] * 2, [0, 2], [2, 2])
