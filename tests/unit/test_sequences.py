@@ -106,6 +106,10 @@ def test_distinct_elements_in_the_order_in_which_they_come():
     assert count.numpy().sum() == 1000 and idx.dtype == tf.int64
     assert tf.unique(np.array([np.nan, np.nan, 1.0])).y.shape == (3,)
     assert tf.unique(np.zeros((0,))).y.shape == (0,)
+    zeros = tf.unique_with_counts([-0.0, np.nan, 2.0, 0.0, 2.0, np.nan, 0.0])
+    assert np.signbit(zeros.y.numpy()[0])  # equal values are the first of them
+    assert zeros.idx.numpy().tolist() == [0, 1, 2, 0, 2, 3, 0]
+    assert zeros.count.numpy().tolist() == [3, 1, 2, 1]
     with pytest.raises(ValueError, match="vector"):
         tf.unique([[1]])
     two = tf.distribute.MirroredStrategy(replicas=2)
