@@ -98,6 +98,28 @@ def _looked_up(kind, values, asked, **more):
     return program, asked
 
 
+def _split(left_size, *, batch=0, pairs=False, lists=False):
+    def program(tf, root):
+        values = np.arange(20).reshape(10, 2)
+        data = [values, values[:, 0]]
+        if not lists:
+            data = tf.data.Dataset.from_tensor_slices(tuple(data) if pairs else values)
+        data = data.batch(batch) if batch else data
+        left, right = tf.keras.utils.split_dataset(data, left_size)
+        end = tf.data.Dataset.from_tensors(np.array([-1]))
+        end = tf.data.Dataset.zip((end, end)) if pairs or lists else end
+        return [*left, *end, *right]
+
+    return program
+
+
+DATASETS |= {
+    "split": _split(0.3),
+    "split of batches": _split(0.3, batch=2),
+    "split of batches of pairs": _split(4, batch=3, pairs=True),
+    "split of lists": _split(2, lists=True),
+}
+
 # Layers that have seen data, and what is asked of them.
 LAYERS = {
     "words": _vectorized(),

@@ -175,3 +175,28 @@ def test_weights_that_fit_a_loss_are_taken(shape):
 def test_weights_of_a_loss_call_broadcast_as_in_numpy(shape):
     loss, ones = tf.keras.losses.MeanSquaredError(), tf.ones((4, 7, 1))
     assert float(loss(ones, 0.0 * ones, sample_weight=np.full(shape, 2.0, "float32"))) == 2.0
+
+
+@pytest.mark.parametrize("loss", ["mse", difference], ids=["mse", "own"])
+def test_errors_of_fit_name_the_loss_and_the_number_that_stands_for_examples(loss):
+    model = tf.keras.Sequential([tf.keras.layers.Dense(2)])
+    model.compile("sgd", loss)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="do not broadcast") as caught:
+        model.fit(np.zeros((12, 3)), np.zeros((12, 4)), verbose=0)
+    name = loss if isinstance(loss, str) else "difference"
+    of_loss, of_keras = caught.value.__notes__
+    shapes = "labels of shape (?, 4) and predictions of shape (?, 2)"
+    assert of_loss == f"[{name}] called with {shapes}."
+    assert "7 stands for the number of examples" in of_keras and "(7, 4)" in str(caught.value)
+    lines = [entry.name for entry in caught.traceback]
+    assert lines[-1] == "difference" or isinstance(loss, str)
+
+
+def test_errors_of_layers_say_which_number_stands_for_examples():
+    class Sum(tf.keras.layers.Layer):
+        def call(self, x):
+            return x + tf.zeros([5, 2])
+
+    with pytest.raises(ValueError, match=r"\(7, 3\)") as caught:
+        Sum()(tf.keras.Input([3]))
+    assert any("stands for the number of examples" in note for note in caught.value.__notes__)

@@ -82,3 +82,32 @@ def test_class_weights_of_a_dataset_need_one_target_and_no_weights():
     weighed = tf.data.Dataset.from_tensor_slices((x, y, np.ones(4, np.float32))).batch(2)
     with pytest.raises(ValueError, match="at the same time"):
         TFDatasetAdapter(weighed, {0: 0.5})
+
+
+RAGGED_IDS = {  # those of TensorFlow 2.21
+    "words": ({}, [[2, 3, 2], [3]]),
+    "cut": ({"output_sequence_length": 2}, [[2, 3], [3]]),
+    "pairs": ({"ngrams": 2, "vocabulary": ["a", "b", "a b"]}, [[2, 3, 2, 4, 1], [3]]),
+    "letters": ({"split": "character"}, [[2, 1, 3, 1, 2], [3]]),
+    "standardized by tf.strings": ({"standardize": tf.strings.upper}, [[1, 1, 1], [1]]),
+}
+
+
+@pytest.mark.parametrize("name", RAGGED_IDS)
+def test_text_vectorization_returns_ragged_ids(name):
+    more, expected = RAGGED_IDS[name]
+    layer = tf.keras.layers.TextVectorization(**{"vocabulary": ["a", "b"], **more}, ragged=True)
+    ids = layer(tf.constant(["a b a", "b"]))
+    assert isinstance(ids, tf.RaggedTensor) and ids.dtype == tf.int64
+    assert ids.to_list() == expected
+    data = tf.data.Dataset.from_tensor_slices(["a b a", "b"]).batch(2).map(layer)
+    assert [batch.to_list() for batch in data] == [expected]
+
+
+@pytest.mark.parametrize(
+    "name", ["TextVectorization", "StringLookup", "IntegerLookup", "HashedCrossing"]
+)
+def test_sparse_outputs_of_text_layers_name_the_remedy(name):
+    given = {"num_bins": 5} if name == "HashedCrossing" else {}
+    with pytest.raises(ValueError, match=rf"\[{name}\].*sparse=True.*tf.sparse.from_dense"):
+        getattr(tf.keras.layers, name)(output_mode="multi_hot", sparse=True, **given)

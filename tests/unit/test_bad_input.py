@@ -158,6 +158,28 @@ WRONG = {
     "text in a variable": (
         lambda: tf.Variable(["a", "b"]), TypeError, r"hold numbers.*got strings \['a', .*tf.lookup",
     ),
+    "a new axis outside of the result": (
+        lambda: tf.expand_dims(tf.zeros([12, 3]), 5), tf.errors.InvalidArgumentError,
+        r"\[expand_dims\] axis must lie in \[-3, 3\): got 5",
+    ),
+    "a bool as an index": (
+        lambda: tf.range(5)[True], TypeError, r"\[Tensor.__getitem__\] an index.* got bool True",
+    ),
+    "a bool in a tuple of indices": (
+        lambda: tf.zeros([2, 2])[0, np.True_], TypeError, r"an index.* got bool np.True_; .*mask",
+    ),
+    "a bool as a bound": (
+        lambda: tf.range(5)[: tf.constant(True)], TypeError, r"slice are integers: got bool",
+    ),
+    "a bool as an index of a size": (
+        lambda: tf.function(lambda x: tf.shape(x)[True])([[1.0]]), TypeError, r"an index.*got bool",
+    ),
+    "a bool as an index of a variable": (
+        lambda: variable(1, 2)[True].assign(3.0), TypeError, r"\[Variable.__getitem__\].*got bool",
+    ),
+    "a bool as an index of strings": (
+        lambda: tf.constant(["a"])[True], TypeError, r"an index is an integer.*got bool True",
+    ),
     "sparse inputs of a model": (
         lambda: keras.Input([4], sparse=True), ValueError, r"\[Input\].*sparse=True.*to_dense",
     ),

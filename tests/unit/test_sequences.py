@@ -106,6 +106,10 @@ def test_distinct_elements_in_the_order_in_which_they_come():
     assert count.numpy().sum() == 1000 and idx.dtype == tf.int64
     assert tf.unique(np.array([np.nan, np.nan, 1.0])).y.shape == (3,)
     assert tf.unique(np.zeros((0,))).y.shape == (0,)
+    zeros = tf.unique_with_counts([-0.0, np.nan, 2.0, 0.0, 2.0, np.nan, 0.0])
+    assert np.signbit(zeros.y.numpy()[0])  # equal values are the first of them
+    assert zeros.idx.numpy().tolist() == [0, 1, 2, 0, 2, 3, 0]
+    assert zeros.count.numpy().tolist() == [3, 1, 2, 1]
     with pytest.raises(ValueError, match="vector"):
         tf.unique([[1]])
     two = tf.distribute.MirroredStrategy(replicas=2)
@@ -143,3 +147,25 @@ def test_logarithms_of_sums_of_extreme_numbers():
     with pytest.raises(TypeError, match="floats"):
         tf.math.cumulative_logsumexp([1, 2])
     assert tf.math.cumulative_logsumexp(np.zeros((2, 0)), 1).shape == (2, 0)
+
+
+COLLAPSED = {  # TensorFlow's results
+    "runs": ([[1, 1, 2, 2, 1], [3, 3, 3, 4, 0]], [5, 3], [[1, 2, 1], [3, 0, 0]], [3, 1]),
+    "none left": ([[1, 1, 2]], [0], np.zeros((1, 0)), [0]),
+    "floats": ([[1.0, 1.0, 0.5]], np.array([3]), [[1.0, 0.5]], [2]),
+}
+
+
+@pytest.mark.parametrize("name", COLLAPSED)
+def test_collapse_repeated_merges_labels(name):
+    labels, lengths, expected, sizes = COLLAPSED[name]
+    for function in (tf.nn.collapse_repeated, tf.function(tf.nn.collapse_repeated)):
+        found, left = function(tf.constant(labels), tf.constant(lengths))
+        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(left, sizes)
+        assert left.dtype == tf.constant(lengths).dtype and found.dtype == tf.constant(labels).dtype
+
+
+def test_collapse_repeated_needs_sequences():
+    with pytest.raises(ValueError, match=r"collapse_repeated\] labels have the axes"):
+        tf.nn.collapse_repeated([1, 1], [2])

@@ -168,22 +168,54 @@ def test_writers_of_one_folder_and_second_do_not_overwrite_each_other(tmp_path: 
     assert sorted(s for _, _, s, _ in _values(tmp_path)) == [0, 1, 2]
 
 
-def test_what_is_traced_is_refused_and_what_is_wrong_is_named(tmp_path: Path) -> None:
+def _step_with_summaries(x: Any, step: Any) -> Any:
+    tf.summary.scalar("loss", x[0, 0, 0, 0] + 1.0, step=step)
+    tf.summary.histogram("h", x, step=step)
+    tf.summary.image("i", x, step=step)
+    tf.summary.text("t", "begun", step=step)
+    tf.summary.write("w", x[0, 0, 0], step=step)
+    return x + 1.0
+
+
+def test_a_function_writes_summaries_at_each_call(tmp_path: Path) -> None:
+    function, x = tf.function(_step_with_summaries), tf.zeros([1, 1, 1, 3])
+    writer = tf.summary.create_file_writer(tmp_path)
+
     @tf.function
+    def within(step: Any) -> None:
+        with writer.as_default(step=step), tf.summary.record_if(step > 2):
+            tf.summary.scalar("within", 5.0)
+
+    with writer.as_default():
+        for step in range(2):
+            y = function(x + float(step), tf.constant(step, "int64"))
+            np.testing.assert_array_equal(y, x + float(step) + 1.0)
+    for step in range(2, 5):
+        within(tf.constant(step))
+    found = [(tag, step) for tag, _, step, _ in _values(tmp_path)]
+    tags = ["loss", "h", "i", "t", "w"]
+    of_function = [(tag, step) for step in range(2) for tag in tags]
+    assert sorted(found) == sorted([*of_function, ("within", 3), ("within", 4)])
+    losses = [value for tag, _, _, value in _values(tmp_path) if tag == "loss"]
+    assert [float(loss) for loss in losses] == [1.0, 2.0]
+
+
+def test_a_step_writes_summaries_of_one_replica_only(tmp_path: Path) -> None:
     def step(x: Any) -> Any:
         tf.summary.scalar("loss", x, step=1)
         return x
 
-    step(tf.constant(1.0))  # no writer: nothing to write
+    x = tf.constant(1.0)
+    tf.distribute.MirroredStrategy(replicas=2).run(step, args=(x,))  # no writer: nothing to write
+    with tf.summary.create_file_writer(tmp_path).as_default():
+        tf.distribute.MirroredStrategy(replicas=1).run(step, args=(x,))
+        with pytest.raises(RuntimeError, match=r"\[tf.summary\] .* several replicas; return"):
+            tf.distribute.MirroredStrategy(replicas=2).run(lambda x: step(x), args=(x,))
+    assert [tag for tag, _, _, _ in _values(tmp_path)] == ["loss"]
 
-    @tf.function
-    def other(x: Any) -> Any:
-        tf.summary.scalar("loss", x, step=1)
-        return x + 1.0
 
+def test_wrong_data_of_summaries_are_named(tmp_path: Path) -> None:
     with tf.summary.create_file_writer(tmp_path).as_default(step=0):
-        with pytest.raises(TypeError, match=r"\[tf.summary.scalar\] what is written must be known"):
-            other(tf.constant(1.0))
         with pytest.raises(ValueError, match=r"one number: got \(2,\)"):
             tf.summary.scalar("a", [1.0, 2.0])
         with pytest.raises(ValueError, match=r"got \(2, 2\)"):

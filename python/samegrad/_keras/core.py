@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -148,10 +149,24 @@ def _result_spec(
 
     with StatelessScope(), SymbolicScope():
         entered_args, entered_kwargs = tree.map_structure(enter, (args, kwargs))
-        result = strings.run(fn, entered_args, entered_kwargs)
+        try:
+            result = strings.run(fn, entered_args, entered_kwargs)
+        except Exception as error:
+            _note_probe(error, probe)
+            raise
         return tree.map_structure(
             lambda x: _Spec(x) if isinstance(x, Tensor | ComplexTensor | Text) else x, result
         )
+
+
+def _note_probe(error: Exception, probe: int) -> None:
+    """Tell which number in the error's message stands for sizes of None."""
+    note = (
+        f"[keras] shapes are found before the first step, where {probe} stands for the number of "
+        "examples and other sizes that are None."
+    )
+    if re.search(rf"\b{probe}\b", str(error)) and note not in getattr(error, "__notes__", ()):
+        error.add_note(note)
 
 
 def _keras_tensor(x: Any) -> Any:

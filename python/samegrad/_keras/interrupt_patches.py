@@ -58,9 +58,11 @@ _SCOPES: dict[str, list[Text | Span]] = {
     # Calls of layers and operations, `fit`, saving.
     "keras.src.utils.traceback_utils": [
         Text(_API, _API + _FILTERING),
-        # An error with the arguments of a call keeps the cause that user code gave it.
+        # An error with the arguments of a call keeps its notes, and the cause of user code.
         Text(
             "            raise new_e.with_traceback(e.__traceback__) from None\n",
+            "            if new_e is not e:\n"
+            '                new_e.__notes__ = [*getattr(e, "__notes__", ())]\n'
             "            raise new_e.with_traceback(e.__traceback__) from e.__cause__\n",
         ),
         # One switch for samegrad and Keras.

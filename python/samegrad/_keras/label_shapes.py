@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from samegrad._base.location import warn
+from samegrad._base.shown import shown
 from samegrad._context.user_code import converted
 
 
@@ -17,18 +18,33 @@ def compared(function: Callable[..., Any], y_true: Any, y_pred: Any, **options: 
         >>> compared(np.subtract, np.ones(2), np.zeros(2))
         array([1., 1.])
     """
-    values = converted(function)(y_true, y_pred, **options)
+    try:
+        values = converted(function)(y_true, y_pred, **options)
+    except Exception as error:
+        error.add_note(f"[{_name_of(function)}] called with {_shapes_of(y_true, y_pred)}.")
+        raise
     if getattr(values, "ndim", 0) == 2 and values.shape[1] != 1 and _meet(y_true, y_pred):
         narrow, one = ("labels", y_true) if y_true.ndim == 1 else ("predictions", y_pred)
         if values.shape[1] == one.shape[0]:  # not columns that the function made
-            name = getattr(getattr(function, "__self__", function), "name", None)
             labels, predictions, both = (shape_text(x.shape) for x in (y_true, y_pred, values))
             warn(
-                f"[{name or getattr(function, '__name__', 'loss')}] labels and predictions must "
-                f"have one shape: got {labels} and {predictions}, which broadcast to {both}; "
-                f"pass {narrow}[:, None]."
+                f"[{_name_of(function)}] labels and predictions must have one shape: got {labels} "
+                f"and {predictions}, which broadcast to {both}; pass {narrow}[:, None]."
             )
     return values
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    """Return the name of a loss or metric, given its function or method."""
+    name = getattr(getattr(function, "__self__", function), "name", None)
+    return str(name or getattr(function, "__name__", "loss"))
+
+
+def _shapes_of(y_true: Any, y_pred: Any) -> str:
+    labels, predictions = (
+        shape_text(x.shape) if hasattr(x, "shape") else shown(x) for x in (y_true, y_pred)
+    )
+    return f"labels of shape {labels} and predictions of shape {predictions}"
 
 
 def _meet(one: Any, other: Any) -> bool:

@@ -26,6 +26,14 @@ def _dense_input(kind: str) -> Text:
     )
 
 
+def _dense_output(layer: str) -> Text:
+    return Text(
+        '"`sparse=True` can only be used with the TensorFlow backend."',
+        f'"[{layer}] the output is a dense tensor: got sparse=True; leave it out, and pass "\n'
+        '                "the output to tf.sparse.from_dense."',
+    )
+
+
 def _mixed_labels(times: int) -> Text:
     return Text(
         "self.backend.numpy.take(\n                labels, permutation_order, axis=0\n"
@@ -214,11 +222,23 @@ LAYERS: dict[str, list[Text | Span]] = {
             "        self._convert_input_args = False\n",
         ),
     ],
-    # Sizes are known already.
+    # Sizes are known already, strings are those of tf.strings, and ids may be ragged.
     "keras.src.layers.preprocessing.text_vectorization": [
+        _dense_output("TextVectorization"),
         Text("                outputs.set_shape(static_padded_shape)\n", ""),
+        Text(
+            'if ragged and backend.backend() != "tensorflow":',
+            'if ragged and backend.backend() != "samegrad":',
+        ),
+        Text(
+            'and backend.backend() != "tensorflow"\n            ):',
+            'and backend.backend() != "samegrad"\n            ):',
+        ),
     ],
+    "keras.src.layers.preprocessing.string_lookup": [_dense_output("StringLookup")],
+    "keras.src.layers.preprocessing.integer_lookup": [_dense_output("IntegerLookup")],
     "keras.src.layers.preprocessing.hashed_crossing": [
+        _dense_output("HashedCrossing"),
         Text("tf_backend.numpy.expand_dims", "tf.expand_dims", 2),
         Text("outputs.set_shape(first_shape)", "pass"),
         Text("                outputs.set_shape(first_shape + (1,))\n", ""),

@@ -128,6 +128,11 @@ _CHANGES: dict[str, list[Text | Span]] = {
         importing("from keras.src.saving.keras_saveable import KerasSaveable\n"),
         converting("self.call(*args, **kwargs)"),
         Text("call_fn = self.call\n", "call_fn = converted(self.call)\n"),
+        Text(
+            "            raise new_e.with_traceback(e.__traceback__) from None\n",
+            '            new_e.__notes__ = [*getattr(e, "__notes__", ())]\n'
+            "            raise new_e.with_traceback(e.__traceback__) from None\n",
+        ),
     ],
     # Means are over the examples of all replicas; an axis that counts examples has no fixed size.
     "keras.src.losses.loss": [
@@ -292,6 +297,25 @@ _CHANGES: dict[str, list[Text | Span]] = {
             '"tensorflow.python." in str(parent.__module__)',
             'str(parent.__module__).startswith("samegrad.")',
         ),
+    ],
+    # Datasets of samegrad in split_dataset; `batch` is one of their nodes.
+    "keras.src.utils.dataset_utils": [
+        Text(
+            '            "tensorflow.python.data",  # TF classic\n'
+            '            "tensorflow.data",  # newer TF paths\n',
+            '            "samegrad.data",\n',
+        ),
+        Text(
+            "        is_tensorflow_tensor,\n    )\n",
+            "        is_torch_tensor,\n    )\n    from samegrad import is_tensor as "
+            "is_tensorflow_tensor\n",
+        ),
+        Text(
+            '    return hasattr(dataset, "_batch_size")\n',
+            "    from samegrad.data._nodes import BatchNode\n\n"
+            "    return isinstance(dataset._node, BatchNode)\n",
+        ),
+        Text("dataset._batch_size", "dataset._node._size"),
     ],
     # The functions of tf.keras.backend run on samegrad.
     "keras.src.legacy.backend": [

@@ -14,7 +14,7 @@ from samegrad._base.shown import shown
 from samegrad._context.python_runs import need_python
 from samegrad._ops.repeats import counts_of_slices, repeated_each
 from samegrad._tensor import sizes as _sizes
-from samegrad._tensor.axes import axes_of, axis_of
+from samegrad._tensor.axes import axes_of, axis_in, axis_of
 from samegrad._tensor.tensor import (
     Dim,
     Tensor,
@@ -241,13 +241,16 @@ def expand_dims(input: TensorLike, axis: int, name: str | None = None) -> Tensor
     Returns:
         A tensor with one more axis, in the dtype of `input`.
 
+    Raises:
+        InvalidArgumentError: The result has no such axis.
+
     Example:
         >>> expand_dims([1.0, 2.0], 1).numpy()
         array([[1.],
                [2.]], dtype=float32)
     """
     x = convert_to_tensor(input)
-    return _with_dims_of(x, _ops.expand_dims(x, axes=[axis]))
+    return _with_dims_of(x, _ops.expand_dims(x, axes=[axis_in(x._rank + 1, axis)]))
 
 
 def squeeze(input: TensorLike, axis: Any = None, name: str | None = None) -> Tensor:

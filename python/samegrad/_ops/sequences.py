@@ -243,19 +243,19 @@ def _distinct(who: str, x: TensorLike, out_idx: DTypeLike) -> tuple[Tensor, Tens
             "not know: find them while preparing the data, or count with samegrad.math.bincount.",
             TypeError,
         )
-    array = values.numpy()
-    _, first, which, counts = np.unique(
-        array, return_index=True, return_inverse=True, return_counts=True, equal_nan=False
-    )
-    order = np.argsort(first)
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    kind = as_dtype(out_idx).name
-    return (
-        Tensor(array[np.sort(first)]),
-        Tensor(rank[which.reshape(-1)].astype(kind)),
-        Tensor(counts[order].astype(kind)),
-    )
+    array, kind = values.numpy(), as_dtype(out_idx).as_numpy_dtype
+    order = np.argsort(array)
+    new = np.ones(array.shape, bool)
+    new[1:] = array[order[1:]] != array[order[:-1]]
+    starts = np.flatnonzero(new)
+    counts = np.diff(starts, append=len(array))
+    first = np.minimum.reduceat(order, starts)  # equal elements have any order
+    leads = np.zeros(array.shape, bool)
+    leads[first] = True
+    rank = (np.cumsum(leads) - 1)[first].astype(kind)
+    which, sizes = np.empty(array.shape, kind), np.empty(rank.shape, kind)
+    which[order], sizes[rank] = np.repeat(rank, counts), counts
+    return Tensor(array[leads]), Tensor(which), Tensor(sizes)
 
 
 __all__ = ["reverse_sequence", "roll", "sequence_mask", "unique", "unique_with_counts"]

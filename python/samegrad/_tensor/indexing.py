@@ -11,9 +11,8 @@ from samegrad._context import state as _context
 from samegrad._tensor.conversion import Tensor, convert_to_tensor
 from samegrad._tensor.dim import Dim, code_of, dim_of, dims_of, with_dims
 from samegrad._tensor.linear import difference, note_element
-from samegrad._tensor.sizes import iota, whole
+from samegrad._tensor.sizes import INDEX_RULE, index_number, iota
 
-_INDEX = "an index is an integer, a slice, ... or None"
 _BOUND = "the bounds and the step of a slice are integers"
 _LAST = 2**63 - 1
 _FIRST = -(2**63)
@@ -22,7 +21,7 @@ _FIRST = -(2**63)
 def get_item(tensor: Tensor, key: Any) -> Tensor:
     """Evaluate tensor[key] for integers, slices, `...`, None and masks."""
     dims = getattr(tensor, "_dims", None)
-    if dims is not None and tensor._rank == 1 and isinstance(key, int | slice):
+    if dims is not None and tensor._rank == 1 and (type(key) is int or isinstance(key, slice)):
         chosen = dims[key]
         if isinstance(chosen, int):
             return convert_to_tensor(chosen, tensor._dtype)
@@ -189,9 +188,9 @@ def _bound(value: Any) -> int:
     """Return a bound of a slice; beyond 64 bits it is as far away as the end, as in Python."""
     if isinstance(value, Dim):  # a length
         return value.code
-    if isinstance(value, int):
+    if type(value) is int:
         return min(max(value, _FIRST), _LAST)
-    return whole(value, _BOUND)
+    return index_number(value, _BOUND)
 
 
 def _part(tensor: Tensor, key: Any) -> Tensor:
@@ -218,7 +217,7 @@ def _part(tensor: Tensor, key: Any) -> Tensor:
             position += 1
             continue
         if isinstance(part, slice):
-            step = 1 if part.step is None else whole(part.step, _BOUND)
+            step = 1 if part.step is None else index_number(part.step, _BOUND)
             if step == 0:
                 raise ValueError("[Tensor] the step of a slice is not 0: got 0; leave it out.")
             default = (0, _LAST) if step > 0 else (_LAST, _FIRST)
@@ -232,7 +231,7 @@ def _part(tensor: Tensor, key: Any) -> Tensor:
                 end.append(code_of(part + 1))
                 dropped[axis] = part
             else:
-                index = whole(part, _INDEX, "see samegrad.gather for several")
+                index = index_number(part, INDEX_RULE, "see samegrad.gather for several")
                 _check_index(tensor, index, axis)
                 begin.append(index)
                 end.append(index + 1 if index != -1 else _LAST)

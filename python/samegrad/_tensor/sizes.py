@@ -87,6 +87,7 @@ def has_no_value(value: Any) -> bool:
 
 
 _SIZE_RULE = "a size is an integer"
+INDEX_RULE = "an index is an integer, a slice, ... or None"
 
 
 def whole(value: Any, rule: str = _SIZE_RULE, remedy: str = "pass an int") -> int:
@@ -116,6 +117,27 @@ def whole(value: Any, rule: str = _SIZE_RULE, remedy: str = "pass an int") -> in
     if not -(2**63) <= number < 2**63:
         raise ValueError(f"[shape] {rule} of 64 bits: got {shown(number)}; {remedy}.")
     return number
+
+
+def index_number(value: Any, rule: str, remedy: str = "pass an int") -> int:
+    """Convert an index, or a bound of a slice, to an integer; reject bools, as TensorFlow does.
+
+    Raises:
+        TypeError: The value is a bool, or another value that is not an integer.
+        ValueError: The integer does not fit into 64 bits.
+
+    Example:
+        >>> index_number(np.int32(3), INDEX_RULE)
+        3
+    """
+    if isinstance(value, bool) or (
+        getattr(value, "ndim", None) == 0 and getattr(value, "dtype", None) == "bool"
+    ):
+        raise TypeError(
+            f"[shape] {rule}: got bool {shown(value)}; pass int(...) of it for the index 0 or 1, "
+            "or a mask of the first axes for elements."
+        )
+    return whole(value, rule, remedy)
 
 
 def dim_in(sizes: Iterable[Any]) -> Dim | None:

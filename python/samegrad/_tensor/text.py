@@ -13,7 +13,7 @@ from samegrad._base.tree import first_leaf
 from samegrad._context.python_runs import need_python
 from samegrad._tensor.conversion import Tensor
 from samegrad._tensor.shape import TensorShape
-from samegrad._tensor.sizes import whole
+from samegrad._tensor.sizes import INDEX_RULE, index_number
 from samegrad.errors import WrongTypeError
 
 Array = np.ndarray[Any, Any]
@@ -219,9 +219,11 @@ def _as_key(key: Any) -> Any:
     """Return an index as NumPy takes it."""
     if isinstance(key, tuple):
         return tuple(_as_key(part) for part in key)
-    if isinstance(key, Tensor):
-        return key._numpy() if key._rank else whole(key)
-    return key
+    if isinstance(key, Tensor) and key._rank:
+        return key._numpy()
+    if key is None or key is Ellipsis or isinstance(key, slice | list | np.ndarray):
+        return key
+    return index_number(key, INDEX_RULE)
 
 
 class UnreadText(Text):

@@ -8,14 +8,14 @@ from samegrad.data import _fingerprint, _keeping, experimental
 from samegrad.data._dataset import Dataset
 from samegrad.data._files import FixedLengthRecordDataset, TextLineDataset, TFRecordDataset
 from samegrad.data._iterator import DatasetIterator as Iterator
-from samegrad.data._options import Options
+from samegrad.data._options import Options, ThreadingOptions
 from samegrad.data._structure import DatasetSpec
 from samegrad.data.experimental import AUTOTUNE, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 
 __all__ = [
     "AUTOTUNE", "Dataset", "DatasetSpec", "FixedLengthRecordDataset", "INFINITE_CARDINALITY",
-    "Iterator", "Options", "TFRecordDataset", "TextLineDataset", "UNKNOWN_CARDINALITY",
-    "experimental",
+    "Iterator", "Options", "TFRecordDataset", "TextLineDataset",
+    "ThreadingOptions", "UNKNOWN_CARDINALITY", "experimental",
 ]  # fmt: skip
 
 _keeping.set_description(_fingerprint.description_of)

@@ -56,6 +56,24 @@ class DistributeOptions(types.SimpleNamespace):
         super().__setattr__(name, AutoShardPolicy(value) if name == "auto_shard_policy" else value)
 
 
+class ThreadingOptions(types.SimpleNamespace):
+    """Options of the threads of a dataset, which are stored and have no effect.
+
+    Attributes:
+        max_intra_op_parallelism: The most threads of one op, an integer; None: not set.
+        private_threadpool_size: The number of threads of the dataset, an integer; None: not set.
+
+    Example:
+        >>> import samegrad as tf
+        >>> options = tf.data.Options()
+        >>> options.threading = tf.data.ThreadingOptions()
+        >>> options.threading.private_threadpool_size = 4
+    """
+
+    def __init__(self) -> None:
+        super().__init__(max_intra_op_parallelism=None, private_threadpool_size=None)
+
+
 class Options:
     """Options of a dataset, as TensorFlow has them.
 
@@ -74,7 +92,7 @@ class Options:
         self.autotune = types.SimpleNamespace()
         self.experimental_distribute = DistributeOptions()
         self.experimental_optimization = types.SimpleNamespace()
-        self.threading = types.SimpleNamespace()
+        self.threading = ThreadingOptions()
         self.deterministic: bool | None = None
 
 
@@ -103,4 +121,4 @@ def _take(into: Any, given: Any, defaults: Any) -> None:
             setattr(into, name, value)
 
 
-__all__ = ["AutoShardPolicy", "DistributeOptions", "Options", "merged"]
+__all__ = ["AutoShardPolicy", "DistributeOptions", "Options", "ThreadingOptions", "merged"]

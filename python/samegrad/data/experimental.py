@@ -17,7 +17,7 @@ from samegrad.data._drawn_nodes import CountedNode
 from samegrad.data._iterator import Optional
 from samegrad.data._mapped import to_element
 from samegrad.data._nodes import INFINITE, UNKNOWN
-from samegrad.data._options import AutoShardPolicy, DistributeOptions
+from samegrad.data._options import AutoShardPolicy, DistributeOptions, ThreadingOptions
 from samegrad.data._python_cursors import stack_elements
 from samegrad.data._sql import SqlDataset
 from samegrad.data._structure import Structure
@@ -610,7 +610,8 @@ def from_list(elements: Sequence[Any], name: str | None = None) -> Dataset:
 
 __all__ = [
     "AUTOTUNE", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY", "AutoShardPolicy", "Counter",
-    "CsvDataset", "DistributeOptions", "Optional", "RandomDataset", "assert_cardinality", "at",
+    "CsvDataset", "DistributeOptions", "Optional", "RandomDataset", "ThreadingOptions",
+    "assert_cardinality", "at",
     "bucket_by_sequence_length", "cardinality", "choose_from_datasets", "copy_to_device",
     "dense_to_ragged_batch", "enumerate_dataset", "get_structure", "parse_example_dataset",
     "from_list", "get_single_element", "group_by_window", "ignore_errors", "load",

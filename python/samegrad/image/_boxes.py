@@ -8,14 +8,16 @@ import numpy as np
 
 from samegrad import math
 from samegrad._core import InvalidArgumentError
-from samegrad._ops.arrays import cast, concat, reshape, stack, where
+from samegrad._ops.arrays import cast, concat, reshape, where
+from samegrad._ops.creation import range_
 from samegrad._ops.elementary import exp
-from samegrad._ops.gather import gather_nd
+from samegrad._ops.gather import gather
 from samegrad._ops.padding import pad
 from samegrad._tensor.sizes import sizes_of, whole
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
 from samegrad.image._shape import image_of
 
+Pair = tuple[int, int]
 _COLORS = np.array(
     [[1, 1, 0, 1], [0, 0, 1, 1], [1, 0, 0, 1], [0, 1, 0, 1], [0.5, 0, 0.5, 1], [0.5, 0.5, 0, 1],
      [0.5, 0, 0, 1], [0, 0, 0.5, 1], [0, 1, 1, 1], [1, 0, 1, 1]], np.float32,
@@ -54,6 +56,7 @@ def extract_patches(
         raise ValueError(f"[extract_patches] padding must be 'VALID' or 'SAME': got {padding!r}.")
     counts = []
     frame = [[0, 0]]
+    disjoint = spans[0] != (1, 1)  # the gradient of one slice keeps the sign of zeros
     for axis in (0, 1):
         size, stride, rate = (span[axis] for span in spans)
         old, reach = int(x.shape[axis + 1]), (size - 1) * rate + 1
@@ -66,7 +69,10 @@ def extract_patches(
         missing = max((count - 1) * stride + reach - old, 0) if padding == "SAME" else 0
         frame.append([missing // 2, missing - missing // 2])
         counts.append(count)
+        disjoint &= reach <= stride
     x = pad(x, [*frame, [0, 0]])
+    if disjoint:
+        return _disjoint_patches(x, counts, *spans)
     parts = []
     for i in range(spans[0][0]):
         for j in range(spans[0][1]):
@@ -77,7 +83,21 @@ def extract_patches(
     return concat(parts, -1)
 
 
-def _grid(name: str, value: Any) -> tuple[int, int]:
+def _disjoint_patches(
+    x: Tensor, counts: list[int], sizes: Pair, strides: Pair, rates: Pair
+) -> Tensor:
+    """Extract patches by one gather, whose gradient passes over the image once."""
+    n, height, width, channels = x.shape
+    rows, columns = (
+        np.arange(counts[k])[:, None] * strides[k] + np.arange(sizes[k]) * rates[k] for k in (0, 1)
+    )
+    pixels = rows[:, None, :, None] * int(width) + columns[:, None]
+    flat = reshape(x, [n, int(height) * int(width), channels])
+    found = gather(flat, pixels.reshape(-1), axis=1)
+    return reshape(found, [n, *counts, sizes[0] * sizes[1] * channels])
+
+
+def _grid(name: str, value: Any) -> Pair:
     sizes = [whole(n) for n in sizes_of(value)]
     if len(sizes) != 4 or sizes[0] != 1 or sizes[3] != 1 or min(sizes) < 1:
         raise ValueError(
@@ -127,11 +147,11 @@ def crop_and_resize(
     sizes = [whole(n) for n in sizes_of(crop_size)]
     rows = _places(corners[:, 0], corners[:, 2], sizes[0], int(x.shape[1]))
     columns = _places(corners[:, 1], corners[:, 3], sizes[1], int(x.shape[2]))
-    owner = reshape(cast(owners, "int32"), [-1, 1, 1])
+    first_rows = gather(range_(x.shape[0], dtype="int64") * int(x.shape[1]), cast(owners, "int32"))
     if method == "nearest":
-        found = _picked(x, owner, math.floor(rows + 0.5), math.floor(columns + 0.5))
+        found = _picked(x, first_rows, math.floor(rows + 0.5), math.floor(columns + 0.5))
     else:
-        found = _between(x, owner, rows, columns)
+        found = _between(x, first_rows, rows, columns)
     inside = _within(rows, int(x.shape[1]))[:, :, None] & _within(columns, int(x.shape[2]))[:, None]
     return where(inside[..., None], found, float(extrapolation_value))
 
@@ -148,24 +168,24 @@ def _within(places: Tensor, size: int) -> Tensor:
     return math.logical_and(places >= 0.0, places <= float(size - 1))
 
 
-def _picked(x: Tensor, owner: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+def _picked(x: Tensor, first_rows: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
     def limited(places: Tensor, size: int) -> Tensor:
-        return cast(math.maximum(math.minimum(places, float(size - 1)), 0.0), "int32")
+        return cast(math.maximum(math.minimum(places, float(size - 1)), 0.0), "int64")
 
-    i = limited(rows, int(x.shape[1]))[:, :, None]
-    j = limited(columns, int(x.shape[2]))[:, None]
-    zero = (i + j) * 0
-    return gather_nd(x, stack([owner + zero, i + zero, j + zero], -1))
+    n, height, width, channels = x.shape
+    lines = first_rows[:, None] + limited(rows, int(height))
+    pixels = (lines * int(width))[:, :, None] + limited(columns, int(width))[:, None]
+    return gather(reshape(x, [n * int(height) * int(width), channels]), pixels)
 
 
-def _between(x: Tensor, owner: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+def _between(x: Tensor, first_rows: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
     top, left = math.floor(rows), math.floor(columns)
     below, right = math.ceil(rows), math.ceil(columns)
     down, across = (rows - top)[:, :, None, None], (columns - left)[:, None, :, None]
-    upper = _picked(x, owner, top, left)
-    upper = upper + (_picked(x, owner, top, right) - upper) * across
-    lower = _picked(x, owner, below, left)
-    lower = lower + (_picked(x, owner, below, right) - lower) * across
+    upper = _picked(x, first_rows, top, left)
+    upper = upper + (_picked(x, first_rows, top, right) - upper) * across
+    lower = _picked(x, first_rows, below, left)
+    lower = lower + (_picked(x, first_rows, below, right) - lower) * across
     return upper + (lower - upper) * down
 
 
@@ -250,33 +270,41 @@ def _suppressed(
         )
     if not 0 <= overlap <= 1:
         raise ValueError(f"[{who}] iou_threshold must lie in [0, 1]: got {overlap}.")
-    low = np.minimum(corners[:, :2], corners[:, 2:])
-    high = np.maximum(corners[:, :2], corners[:, 2:])
+    left = np.flatnonzero(rest > least)
+    boxes, rest = _sides_and_areas(corners[left]), rest[left]
     chosen: list[int] = []
     kept: list[float] = []
-    open_ = rest > least
     count = whole(most)
-    while open_.any() and len(chosen) < count:
-        best = int(np.argmax(np.where(open_, rest, -np.inf)))
-        open_[best] = False
-        chosen.append(best)
+    while left.size and len(chosen) < count:
+        best = int(np.argmax(rest))
+        chosen.append(int(left[best]))
         kept.append(float(rest[best]))
-        shared = _overlaps(low, high, best)
+        shared = _overlaps(boxes, boxes[:, best])
         if sigma > 0:
-            rest = np.where(open_, rest * exp(-0.5 * shared**2 / sigma), rest).astype(np.float32)
-            open_ &= rest > least
+            rest = np.asarray(rest * exp(-0.5 * shared**2 / sigma), np.float32)
+            open_ = rest > least
         else:
-            open_ &= shared <= overlap
+            open_ = shared <= overlap
+        open_[best] = False
+        boxes, rest, left = boxes.compress(open_, 1), rest[open_], left[open_]
     return chosen, kept
 
 
-def _overlaps(low: np.ndarray, high: np.ndarray, one: int) -> np.ndarray:
+def _sides_and_areas(corners: np.ndarray) -> np.ndarray:
+    """Return the lower and upper end of each box along both axes, and its area: [5, boxes]."""
+    low = np.minimum(corners[:, :2], corners[:, 2:]).T
+    high = np.maximum(corners[:, :2], corners[:, 2:]).T
+    sides = high - low
+    return np.concatenate([low, high, sides[:1] * sides[1:]])
+
+
+def _overlaps(boxes: np.ndarray, one: np.ndarray) -> np.ndarray:
     """Return the common part of a box and each other, divided by their union."""
-    areas = np.prod(high - low, axis=1)
-    sides = np.maximum(np.minimum(high, high[one]) - np.maximum(low, low[one]), 0)
-    common = np.prod(sides, axis=1)
-    union = areas + areas[one] - common
-    valid = (areas > 0) & (areas[one] > 0)
+    begin, end = np.maximum(boxes[:2], one[:2, None]), np.minimum(boxes[2:4], one[2:4, None])
+    sides = np.maximum(end - begin, 0)
+    common = sides[0] * sides[1]
+    union = boxes[4] + one[4] - common
+    valid = (boxes[4] > 0) & (one[4] > 0)
     shared: np.ndarray = np.where(valid, common / np.where(union > 0, union, 1), 0)
     return shared
 

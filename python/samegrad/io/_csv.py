@@ -16,7 +16,7 @@ from samegrad._core import InvalidArgumentError
 from samegrad._tensor.conversion import convert_to_tensor
 from samegrad._tensor.text import Text, is_text, leaf_of, of_bytes, text_of
 from samegrad.io._records import lines_of
-from samegrad.strings._numbers import number_of
+from samegrad.strings._numbers import numbers_of
 
 _KINDS = ("float32", "float64", "int32", "int64", "string")
 Array = np.ndarray[Any, Any]
@@ -198,7 +198,7 @@ class Table:
             return made
         for n in empty:
             fields[n] = b"0"
-        numbers = _numbers(fields, kind.as_numpy_dtype)
+        numbers = numbers_of(fields, kind.as_numpy_dtype)
         if isinstance(numbers, int):
             rule = f"field {number} must be a {kind.name}"
             raise self._wrong(rule, fields[numbers], place(numbers))
@@ -211,30 +211,6 @@ class Table:
             f"[{self._who}] {rule}: got {value} in {place}; repair the record, or see "
             "Dataset.ignore_errors."
         )
-
-
-def _numbers(fields: list[bytes], dtype: Any) -> Array | int:
-    """Parse fields as numbers; return the index of the first that is not a number."""
-    whole = np.dtype(dtype).kind in "iu"
-    # At once where Python reads as TensorFlow does: Python also accepts underscores.
-    if b"_" not in b"".join(fields):
-        try:
-            if not whole:
-                with np.errstate(over="ignore"):
-                    return np.array([*map(float, fields)], np.float64).astype(dtype)
-            found = np.array([*map(int, fields)], np.int64)
-            limits = np.iinfo(dtype)
-            if not len(found) or (found.min() >= limits.min and found.max() <= limits.max):
-                return found.astype(dtype)
-        except (ValueError, OverflowError):
-            pass
-    made = np.empty(len(fields), dtype)
-    for place, field in enumerate(fields):
-        number = number_of(field, dtype)
-        if number is None:
-            return place
-        made[place] = number
-    return made
 
 
 def _default(value: Any, number: int, who: str) -> tuple[DType, Any]:

@@ -10,6 +10,7 @@ from samegrad._ops.complex_arrays import einsum, eye, matmul, tensordot
 from samegrad._ops.norms import global_norm, norm
 from samegrad._surface.boundary import guard
 from samegrad._surface.missing_names import getattr_of
+from samegrad.linalg._complex import inv, solve
 from samegrad.linalg._diagonals import band_part, diag, diag_part, trace
 from samegrad.linalg._products import (
     adjoint,
@@ -25,7 +26,6 @@ from samegrad.linalg._solving import (
     cholesky,
     cholesky_solve,
     det,
-    inv,
     logdet,
     lstsq,
     lu,
@@ -33,7 +33,6 @@ from samegrad.linalg._solving import (
     lu_reconstruct,
     lu_solve,
     slogdet,
-    solve,
     triangular_solve,
 )
 from samegrad.linalg._spectral import eigh, eigvalsh, expm, matrix_rank, pinv, qr, svd

@@ -48,7 +48,12 @@ from samegrad.nn._cross_entropy import (
     sparse_softmax_cross_entropy_with_logits,
     weighted_cross_entropy_with_logits,
 )
-from samegrad.nn._ctc import ctc_beam_search_decoder, ctc_greedy_decoder, ctc_loss
+from samegrad.nn._ctc import (
+    collapse_repeated,
+    ctc_beam_search_decoder,
+    ctc_greedy_decoder,
+    ctc_loss,
+)
 from samegrad.nn._depth import depth_to_space, space_to_depth
 from samegrad.nn._fractional_pooling import fractional_avg_pool, fractional_max_pool
 from samegrad.nn._isotonic import isotonic_regression
@@ -108,6 +113,7 @@ __all__ = [
     "batch_norm_with_global_normalization",
     "batch_normalization",
     "bias_add",
+    "collapse_repeated",
     "compute_average_loss",
     "compute_weighted_mean_loss",
     "conv1d",

@@ -13,13 +13,24 @@ from samegrad._base.shown import shown
 from samegrad._context.python_runs import need_python
 from samegrad._control.row_loop import RowLoop
 from samegrad._core import InvalidArgumentError
-from samegrad._ops.arrays import cast, expand_dims, reshape, stack, transpose, where
+from samegrad._ops.arrays import (
+    cast,
+    concat,
+    expand_dims,
+    reshape,
+    shape,
+    stack,
+    transpose,
+    where,
+)
 from samegrad._ops.creation import range_, zeros_like
 from samegrad._ops.elementary import log_of_sum
-from samegrad._ops.gather import gather
+from samegrad._ops.gather import boolean_mask, gather
 from samegrad._ops.padding import pad
 from samegrad._ops.scatter import scatter_nd
+from samegrad._ops.sequences import sequence_mask
 from samegrad._tensor.dim import Dim
+from samegrad._tensor.ragged import RaggedTensor
 from samegrad._tensor.sizes import whole
 from samegrad._tensor.sparse import SparseTensor
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
@@ -78,6 +89,40 @@ def ctc_loss(
     sizes = _lengths(who, "label_length", sizes, x, true._shape[1])
     blank = _blank(who, 0 if blank_index is None else blank_index, x)
     return negative_log_likelihood(true, x, sizes, lengths, blank)
+
+
+def collapse_repeated(labels: TensorLike, seq_length: TensorLike,
+                      name: str | None = None) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """Merge repeated labels of sequences into one, and pad with zeros.
+
+    Args:
+        labels: Labels of any dtype, [batch, steps].
+        seq_length: The number of steps of each sequence, integers [batch].
+        name: Ignored.
+
+    Returns:
+        The labels, [batch, most labels that are left], and their numbers, [batch], in the dtype of
+        `seq_length`.
+
+    Raises:
+        ValueError: The labels are not [batch, steps].
+
+    Example:
+        >>> labels, lengths = collapse_repeated([[1, 1, 2, 2, 1], [3, 3, 3, 4, 0]], [5, 3])
+        >>> labels.numpy().tolist(), lengths.numpy().tolist()
+        ([[1, 2, 1], [3, 0, 0]], [3, 1])
+    """
+    x, lengths = convert_to_tensor(labels), convert_to_tensor(seq_length)
+    if x._rank != 2:
+        raise ValueError(
+            f"[collapse_repeated] labels have the axes [batch, steps]: got {x._shape}; reshape."
+        )
+    first = cast(zeros_like(x[:, :1], "int32") + 1, "bool")
+    begins = concat([first, math.not_equal(x[:, 1:], x[:, :-1])], 1)
+    kept = math.logical_and(begins, sequence_mask(lengths, shape(x)[1]))
+    sizes = math.reduce_sum(cast(kept, lengths.dtype), 1)
+    found = RaggedTensor.from_row_lengths(boolean_mask(x, kept), sizes).to_tensor()
+    return found, sizes
 
 
 def ctc_greedy_decoder(

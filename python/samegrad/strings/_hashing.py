@@ -176,12 +176,10 @@ def buckets(
         key: Two integers that choose another hash; None: `plain`.
         plain: The hash without a key.
     """
-    known: dict[Any, int] = {}
-    flat = np.empty(texts.size, np.int64)
-    for i, text in enumerate(texts.ravel()):
-        if text not in known:
-            data = text if isinstance(text, bytes) else str(text).encode()
-            value = plain(data) if key is None else keyed(data, (key[0], key[1]))
-            known[text] = value % count
-        flat[i] = known[text]
-    return flat.reshape(texts.shape)
+    flat = list(texts.ravel())
+    known = dict.fromkeys(flat, 0)
+    for text in known:
+        data = text if isinstance(text, bytes) else str(text).encode()
+        value = plain(data) if key is None else keyed(data, (key[0], key[1]))
+        known[text] = value % count
+    return np.array([known[text] for text in flat], np.int64).reshape(texts.shape)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import Any
+from collections.abc import Callable
 
 from samegrad._base.shown import shown
 from samegrad._core import InvalidArgumentError
@@ -17,6 +17,7 @@ _CLASSES = {
     "xdigit": "0-9A-Fa-f",
 }  # fmt: skip
 _POSIX = re.compile(r"\[:(\w+):\]")
+_Rewriter = Callable[[re.Match[str]], str]
 
 
 @functools.lru_cache(maxsize=256)
@@ -90,24 +91,25 @@ def _class_at(pattern: str, place: int) -> tuple[str, int]:
     return "".join([*made, "]" if place < len(pattern) else ""]), place + 1
 
 
-def replaced(pattern: re.Pattern[str], rewrite: Any, text: str, once: bool) -> str:
+def replaced(pattern: re.Pattern[str], rewrite: _Rewriter, text: str, once: bool) -> str:
     """Replace matches as RE2's GlobalReplace does.
 
     An empty match right after another match does not count.
     """
-    made, end = [], 0
     last = -1
-    for match in pattern.finditer(text):
-        if match.start() == match.end() == last:
-            continue
-        made += [text[end : match.start()], rewrite(match)]
-        end = last = match.end()
-        if once:
-            break
-    return "".join([*made, text[end:]])
+
+    def made(match: re.Match[str]) -> str:
+        nonlocal last
+        start, end = match.span()
+        if start == end == last:
+            return ""
+        last = end
+        return rewrite(match)
+
+    return pattern.sub(made, text, int(once))
 
 
-def rewriter(rewrite: str, groups: int, who: str) -> Any:
+def rewriter(rewrite: str, groups: int, who: str) -> _Rewriter:
     r"""Return a function that expands \1 to \9 as groups, \0 as the whole match, \\ as a backslash.
 
     Raises:

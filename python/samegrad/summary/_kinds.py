@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from samegrad._base.shown import shown
-from samegrad._core import tracing
 from samegrad.summary._writer import (
     number_of,
     package,
@@ -41,7 +40,7 @@ def scalar(name: str, data: Any, step: Any = None, description: str | None = Non
 
     Raises:
         ValueError: data is not a single number; there is no step.
-        TypeError: A function is being traced.
+        RuntimeError: Inside `run` of several replicas.
 
     Example:
         >>> scalar("loss", 0.5, step=1)  # no writer
@@ -49,7 +48,7 @@ def scalar(name: str, data: Any, step: Any = None, description: str | None = Non
     """
     if not should_record_summaries():
         return False
-    array = _known("scalar", data)
+    array = np.asarray(data)
     if array.ndim:
         raise ValueError(f"[tf.summary.scalar] data must be one number: got {array.shape}.")
     return _written(name, array.astype(np.float32), step, "scalars", description)
@@ -77,7 +76,7 @@ def histogram(
 
     Raises:
         ValueError: There are less than one bucket; there is no step.
-        TypeError: A function is being traced.
+        RuntimeError: Inside `run` of several replicas.
 
     Example:
         >>> histogram("weights", [1.0, 2.0], step=1)  # no writer
@@ -88,7 +87,7 @@ def histogram(
     buckets = 30 if buckets is None else buckets
     if buckets < 1:
         raise ValueError(f"[tf.summary.histogram] buckets must be at least 1: got {buckets}.")
-    values = _known("histogram", data).astype(np.float64).ravel()
+    values = np.asarray(data).astype(np.float64).ravel()
     values = values[np.isfinite(values)]
     if not len(values):
         rows = np.zeros((0, 3))
@@ -122,7 +121,7 @@ def image(
 
     Raises:
         ValueError: The shape is another; there is no step.
-        TypeError: A function is being traced.
+        RuntimeError: Inside `run` of several replicas.
 
     Example:
         >>> image("weights", [[[[0.0], [1.0]]]], step=1)  # no writer
@@ -130,7 +129,7 @@ def image(
     """
     if not should_record_summaries():
         return False
-    array = _known("image", data)
+    array = np.asarray(data)
     if array.ndim != 4 or not 1 <= array.shape[-1] <= 4 or 0 in array.shape[1:]:
         raise ValueError(
             "[tf.summary.image] data must have the shape (images, height, width, channels), of 1 "
@@ -160,6 +159,7 @@ def text(name: str, data: Any, step: Any = None, description: str | None = None)
     Raises:
         ValueError: There is no step.
         TypeError: data is not a string.
+        RuntimeError: Inside `run` of several replicas.
 
     Example:
         >>> text("note", "begun", step=1)  # no writer
@@ -167,7 +167,6 @@ def text(name: str, data: Any, step: Any = None, description: str | None = None)
     """
     if not should_record_summaries():
         return False
-    _check_not_traced("text")
     array = np.asarray(data, dtype=object)
     if not all(isinstance(part, str | bytes) for part in array.ravel()):
         raise TypeError(f"[tf.summary.text] data must be strings: got {shown(data)}; use str().")
@@ -191,7 +190,7 @@ def write(
 
     Raises:
         ValueError: There is no step.
-        TypeError: A function is being traced; no such values can be stored.
+        RuntimeError: Inside `run` of several replicas.
 
     Example:
         >>> write("tag", 1.0, step=1)  # no writer
@@ -199,9 +198,7 @@ def write(
     """
     if not should_record_summaries():
         return False
-    known = (
-        np.asarray(tensor, object) if isinstance(tensor, str | bytes) else _known("write", tensor)
-    )
+    known = np.asarray(tensor, object if isinstance(tensor, str | bytes) else None)
     protos = package().proto
     value = protos.summary_pb2.Summary.Value(tag=tag, tensor=_tensor(known), metadata=metadata)
     event = protos.event_pb2.Event(step=number_of(step))
@@ -216,20 +213,6 @@ def _written(name: str, data: Any, step: Any, plugin: str, description: str | No
     array = np.array(data, object) if isinstance(data, list) else data
     with summary_scope(name) as (tag, _):
         return write(tag, array, step, made)
-
-
-def _known(name: str, data: Any) -> _Array:
-    _check_not_traced(name)
-    return np.asarray(data)
-
-
-def _check_not_traced(name: str) -> None:
-    if tracing():
-        raise TypeError(
-            f"[tf.summary.{name}] what is written must be known: got a function that is being "
-            "traced, whose steps run without Python; return the value from it, and write it "
-            "outside."
-        )
 
 
 def _tensor(array: _Array) -> Any:

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from samegrad._context.python_runs import leave_trace
+
 _numbers = itertools.count()
 _writer: ContextVar[SummaryWriter | None] = ContextVar("summary_writer", default=None)
 _step: ContextVar[Any] = ContextVar("summary_step", default=None)
@@ -221,12 +223,26 @@ def record_if(condition: Any) -> Iterator[None]:
 def should_record_summaries() -> bool:
     """Tell if there is a writer, and the condition of `record_if` holds.
 
+    A traced function that has a writer falls back to Python, which writes at each call.
+
+    Returns:
+        Whether summaries are written.
+
+    Raises:
+        RuntimeError: Inside `run` of several replicas, whose steps write nothing.
+
     Example:
         >>> should_record_summaries()
         False
     """
     condition: bool | Callable[[], Any] = _recording.get()
-    return _writer.get() is not None and bool(condition() if callable(condition) else condition)
+    if _writer.get() is None or condition is False:
+        return False
+    leave_trace(
+        "[tf.summary] a summary needs the values of one replica: got a traced step of several "
+        "replicas; return the value from the step, and write it outside."
+    )
+    return bool(condition() if callable(condition) else condition)
 
 
 def writer() -> SummaryWriter:

@@ -25,7 +25,7 @@ from samegrad.train._reader import (
     load_checkpoint,
     load_variable,
 )
-from samegrad.train._state_file import latest_checkpoint
+from samegrad.train._state_file import checkpoints_iterator, latest_checkpoint
 from samegrad.train._storage import CorruptCheckpointError
 from samegrad.train.checkpoint import Checkpoint
 from samegrad.train.checkpoint_manager import CheckpointManager
@@ -34,8 +34,8 @@ __all__ = [
     "BytesList", "Checkpoint", "CheckpointManager", "CheckpointOptions", "CheckpointReader",
     "CorruptCheckpointError", "Example", "ExponentialMovingAverage", "Feature", "FeatureList",
     "FeatureLists", "Features", "FloatList", "Int64List", "SequenceExample",
-    "get_checkpoint_state", "latest_checkpoint", "list_variables", "load_checkpoint",
-    "load_variable",
+    "checkpoints_iterator", "get_checkpoint_state", "latest_checkpoint", "list_variables",
+    "load_checkpoint", "load_variable",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:

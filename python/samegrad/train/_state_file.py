@@ -6,7 +6,9 @@ import json
 import os
 import re
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from samegrad._base.shown import shown
 from samegrad.train import _files
@@ -20,6 +22,7 @@ from samegrad.train._storage import (
 )
 
 _STATE_NAME = "checkpoint"
+_BETWEEN_LOOKS = 1.0  # seconds, as in TensorFlow
 _TENSORFLOWS = b"model_checkpoint_path:"  # how TensorFlow's file of this name begins
 _QUOTED = re.compile(rb'\s*"([^"\\\n]+)"')
 
@@ -54,6 +57,52 @@ def latest_checkpoint(
         return os.path.join(checkpoint_dir, name) if (folder / f"{name}.index").exists() else None
     checkpoints = all_checkpoints(checkpoint_dir)
     return checkpoints[-1] if checkpoints else None
+
+
+def checkpoints_iterator(
+    checkpoint_dir: str | os.PathLike[str],
+    min_interval_secs: float = 0,
+    timeout: float | None = None,
+    timeout_fn: Callable[[], Any] | None = None,
+) -> Iterator[str]:
+    """Yield the path of the last checkpoint of a folder each time that another one is there.
+
+    Args:
+        checkpoint_dir: The folder, which may not exist yet.
+        min_interval_secs: The least number of seconds between two paths.
+        timeout: The seconds to wait for another checkpoint; None: no end.
+        timeout_fn: Called after each path and each timeout; the iterator ends if it returns True.
+            None: a timeout ends the iterator.
+
+    Yields:
+        Paths for `Checkpoint.restore`. Checkpoints between two calls are left out.
+
+    Raises:
+        CorruptCheckpointError: The state file of the folder is damaged.
+
+    Example:
+        >>> import samegrad as tf, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = tf.train.Checkpoint(step=3).save(folder + "/ckpt")
+        ...     list(tf.train.checkpoints_iterator(folder, timeout=0)) == [path]
+        True
+    """
+    last: str | None = None
+    while True:
+        begun = time.monotonic()
+        while (path := latest_checkpoint(checkpoint_dir)) in (None, last):
+            left = _BETWEEN_LOOKS if timeout is None else timeout - (time.monotonic() - begun)
+            if left <= 0:
+                break
+            time.sleep(min(left, _BETWEEN_LOOKS))
+        if path is not None and path != last:
+            begun, last = time.monotonic(), path
+            yield path
+            time.sleep(max(0.0, begun + min_interval_secs - time.monotonic()))
+        elif timeout_fn is None:
+            return
+        if timeout_fn is not None and timeout_fn():
+            return
 
 
 def all_checkpoints(folder: str | os.PathLike[str]) -> list[str]:

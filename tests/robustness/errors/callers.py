@@ -259,11 +259,12 @@ DOCTOR: dict[str, Callable[[Step], Any]] = {
     "testing.diagnose": lambda f: tf.testing.diagnose(f, ROWS),
     "testing.assert_replica_equivalent": lambda f: tf.testing.assert_replica_equivalent(f, ROWS),
 }
-# They do not call a function, or refuse to do so; walk calls it while it handles an OSError.
+# They do not call a function, or refuse to do so; walk calls it while it handles an OSError, and an
+# iterator of checkpoints while it is iterated.
 NOT_CALLERS = {
     "autograph.to_code", "data.Dataset.snapshot", "data.experimental.snapshot", "Variable",
     "random.set_global_generator", "data.Dataset.counter", "data.experimental.Counter",
-    "io.gfile.walk",
+    "io.gfile.walk", "train.checkpoints_iterator",
 }  # fmt: skip
 
 

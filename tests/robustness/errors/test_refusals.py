@@ -75,9 +75,9 @@ REFUSED = {
         lambda: tf.split([1.0, 2.0], 2, axis=3), ValueError,
         r"\[split\] axis must lie in \[-1, 1\)",
     ),
-    "an attribute of the engine": (
+    "an axis that is a string": (
         lambda: tf.expand_dims(1.0, "x"), TypeError,
-        r"\[expand_dims\] axes must be 64-bit integers: got \['x'\]",
+        r"\[expand_dims\] an axis is an integer: got str 'x'; pass an int",
     ),
     "an index of a tensor": (
         lambda: tf.ones((2,))["x"], TypeError, r"an index is an integer, a slice.*got str 'x'",

@@ -79,6 +79,19 @@ def test_options_are_copied():
     assert dataset.options().threading.private_threadpool_size == 3
 
 
+def test_threading_options_are_stored():
+    import samegrad as tf
+
+    threading = tf.data.ThreadingOptions()
+    assert threading.max_intra_op_parallelism is threading.private_threadpool_size is None
+    threading.private_threadpool_size = 2
+    options = tf.data.Options()
+    options.threading = threading
+    dataset = Dataset.range(2).with_options(options).with_options(tf.data.Options())
+    assert dataset.options().threading.private_threadpool_size == 2
+    assert isinstance(dataset.options().threading, tf.data.experimental.ThreadingOptions)
+
+
 def test_something_else_is_refused():
     with pytest.raises(TypeError, match=r"tf.data.Options are needed: got \{'deterministic'"):
         Dataset.range(2).with_options({"deterministic": True})

@@ -142,3 +142,44 @@ def test_a_pipeline_of_files_knows_no_threads(tmp_path):
     expected = run(None)
     assert len(expected) == 40 * 8 * 9 * 3 * 4
     assert {run(1), run(2), run(8), run(tf.data.AUTOTUNE)} == {expected}
+
+
+def test_suppression_takes_equal_scores_in_order_and_keeps_boxes_without_area():
+    boxes = np.float32([[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3, 3], [3, 3, 2, 2], [5, 5, 5, 6]])
+    scores = np.float32([0.5, 0.5, 0.1, 0.1, 0.3])
+    assert tf.image.non_max_suppression(boxes, scores, 9).numpy().tolist() == [0, 4, 2]
+    soft, kept = tf.image.non_max_suppression_with_scores(boxes, scores, 9, soft_nms_sigma=0.5)
+    assert soft.numpy().tolist() == [0, 4, 1, 2, 3]  # as TensorFlow 2.21
+    np.testing.assert_allclose(kept, [0.5, 0.3, 0.22242905, 0.1, 0.03678795], rtol=1e-6)
+    scores[0] = np.nan
+    assert tf.image.non_max_suppression(boxes, scores, 9).numpy().tolist() == [1, 4, 2]
+
+
+@pytest.mark.parametrize(("size", "stride", "rate"), [(2, 2, 1), (2, 3, 1), (2, 3, 2), (1, 1, 1)])
+def test_patches_that_do_not_overlap_have_the_bits_of_slices(size, stride, rate):
+    x = tf.constant(RNG.normal(size=(2, 7, 8, 3)).astype("float32"))
+    count = [(n - (size - 1) * rate - 1) // stride + 1 for n in (7, 8)]
+
+    def slices(x: Any) -> Any:
+        starts = [(i * rate, j * rate) for i in range(size) for j in range(size)]
+        parts = [x[:, i::stride, j::stride][:, : count[0], : count[1]] for i, j in starts]
+        return tf.concat(parts, -1)
+
+    def patches(x: Any) -> Any:
+        grid = ([1, n, n, 1] for n in (size, stride, rate))
+        return tf.image.extract_patches(x, *grid, "VALID")
+
+    weights = RNG.choice(np.float32([-0.0, 0.0, 1.5]), slices(x).shape)  # zeros of both signs
+    found = []
+    for function in (slices, patches):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            made = function(x)
+        found.append(made.numpy().tobytes() + tape.gradient(made, x, weights).numpy().tobytes())
+    assert found[0] == found[1]
+
+
+def test_cut_boxes_name_an_image_that_does_not_exist():
+    image = np.zeros((2, 4, 4, 1), np.float32)
+    with pytest.raises(ValueError, match=r"must lie in \[0, 2\): got 2 at position \(1,\)"):
+        tf.image.crop_and_resize(image, [[0, 0, 1, 1.0]] * 2, [0, 2], [2, 2])

@@ -91,6 +91,32 @@ def test_no_text_at_all_is_no_text(shape):
     assert tf.strings.to_number(none).shape == shape
 
 
+@pytest.mark.parametrize("wrong", ["1_0", "", "0x1", "1\0", "-"])
+@pytest.mark.parametrize("kind", ["float32", "int64"])
+def test_to_number_names_the_first_invalid_string(wrong, kind):
+    said = f"must be a {kind}: got {wrong.encode()!r} at position 2."
+    with pytest.raises(ValueError, match=re.escape(said)):
+        tf.strings.to_number([["1", " 2"], [wrong, "x"]], kind)
+
+
+def test_to_number_limits_follow_the_dtype():
+    assert tf.strings.to_number(["1e400", "-1e39"]).numpy().tolist() == [np.inf, -np.inf]
+    assert tf.strings.to_number("-2147483648", "int32").numpy() == -(2**31)
+    for kind, wrong in (("int32", "2147483648"), ("int64", "9223372036854775808")):
+        with pytest.raises(ValueError, match=f"got b'{wrong}' at position 1"):
+            tf.strings.to_number(["1", wrong], kind)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [("o*", ["-b- -", "-", "-x-a-x-"]), ("x?", ["-b-o-o- -o-o-", "-", "-a-"]),
+     (r"\b", ["-boo- -oo-", "", "-xax-"])],
+)  # fmt: skip
+def test_regex_replace_ignores_empty_matches_right_after_a_match(pattern, expected):
+    made = tf.strings.regex_replace(["boo oo", "", "xax"], pattern, "-")  # as TensorFlow 2.21
+    assert made.strings.tolist() == expected
+
+
 @pytest.mark.parametrize(
     ("call", "error", "said"),
     [

@@ -19,6 +19,7 @@ from samegrad.train import (
     _storage,
     _trackable,
     checkpoint,
+    checkpoints_iterator,
     latest_checkpoint,
 )
 from samegrad.train._trackable import restore_pending
@@ -448,3 +449,21 @@ def test_damaged_state_file(tmp_path):
     state.write_bytes(state.read_bytes()[:-5])
     with pytest.raises(CorruptCheckpointError, match=r"checkpoint must list .*Remove it"):
         latest_checkpoint(tmp_path)
+
+
+def test_checkpoints_iterator_yields_each_new_checkpoint(tmp_path):
+    checkpoint, asked = Checkpoint(v=Variable(0)), []
+
+    def ended():
+        asked.append(len(asked))
+        if len(asked) == 2:
+            checkpoint.save(tmp_path / "ckpt")
+        return len(asked) == 4
+
+    first = checkpoint.save(tmp_path / "ckpt")
+    found = list(checkpoints_iterator(tmp_path, timeout=0, timeout_fn=ended))
+    # After the first path, a timeout, the second path, and a timeout.
+    assert found == [first, latest_checkpoint(tmp_path)] and len(set(found)) == 2
+    assert len(asked) == 4
+    assert list(checkpoints_iterator(tmp_path, timeout=0)) == found[-1:]
+    assert list(checkpoints_iterator(tmp_path / "absent", timeout=0)) == []

@@ -126,10 +126,7 @@ def axes_in(axis: Any, rank: int) -> list[int]:
     several = axis if isinstance(axis, list | tuple) else [axis]
     wrong = [a for a in several if not -rank <= int(a) < rank]
     if wrong:
-        raise ValueError(
-            f"[keras.ops] axis must lie in [{-rank}, {rank}): got {axis} for a tensor of {rank} "
-            "axes."
-        )
+        raise ValueError(f"[keras.ops] axis must lie in [{-rank}, {rank}): got {axis}.")
     return [int(a) % rank for a in several]
 
 
