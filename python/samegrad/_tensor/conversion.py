@@ -228,7 +228,9 @@ def convert_to_tensor(
         return value
     if isinstance(value, Dim):
         size = value._as_tensor()
-        return size if dtype is None else _ops.cast(size, dtype=as_dtype(dtype).name)
+        if dtype is None or size._dtype == as_dtype(dtype).name:
+            return size
+        return _ops.cast(size, dtype=as_dtype(dtype).name)
     if hasattr(type(value), "_as_tensor"):
         value = value._as_tensor()
     if isinstance(value, Tensor):

@@ -87,6 +87,12 @@ def iota(call: Call) -> Value:
     return b.value(numbers_to(call, call.sizes.of(size)), (size,))
 
 
+@row("row_numbers")
+def row_numbers(call: Call) -> Value:
+    b, x = call.builder, call.value(0)
+    return b.value(numbers_to(call, b.size_at(x, 0)), x.shape[:1])
+
+
 def numbers_to(call: Call, size: Ref) -> Ref:
     """Return 0, 1, … of int64, as many as a vector of one element says."""
     b = call.builder
